@@ -74,7 +74,8 @@ def learn_features(
     mean, std = (value.to(device) for value in _mean_std(images))
     rows, began, epoch, spent = torch.arange(len(images)), clock(), 0, 0.0
     while spent < 1:
-        order, moves = (make_generator(seed, name, "simclr", epoch) for name in ("order", "augment"))
+        order = make_generator(seed, "order", "simclr", epoch)
+        moves = make_generator(seed, "augment", "simclr", epoch, device=device)
         network.train()
         losses = []
         for index in epoch_batches(rows, BATCH, order):

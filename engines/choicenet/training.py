@@ -54,7 +54,7 @@ from engines.shared.device import (
     memory_errors_explained,
     seeded_init,
 )
-from engines.shared.loader import epoch_batches
+from engines.shared.loader import epoch_batches, moved_together
 from engines.shared.losses import cross_entropy, require_finite
 from engines.shared.run import Run
 from engines.shared.scoring import (
@@ -123,7 +123,6 @@ class _Training:
 
     def __init__(self, run: Run, config: ChoiceNetConfig) -> None:
         self.run, self.config = run, config
-        self.labels = run.labels.to(run.device)
         self.augment = run.rows.resolve_augment(config.augment)
         self.networks = [self._build(which) for which in range(2 if config.coteaching else 1)]
         self.optimizers = [_optimizer(network, config) for network in self.networks]
@@ -174,19 +173,19 @@ def _train_epoch(training: _Training, epoch: int) -> tuple[dict[str, float], dic
     for network, optimizer in zip(training.networks, training.optimizers, strict=True):
         network.train()
         set_learning_rate(optimizer, choicenet_learning_rate(config, epoch))
-    moves = make_generator(run.seed, "augment", epoch)
+    moves = make_generator(run.seed, "augment", epoch, device=run.device)
     noises = [
         make_generator(run.seed, "noise", epoch, which, device=run.device)
         for which in range(len(training.networks))
     ]
-    shares = np.random.default_rng(derive_seed(run.seed, "mixup", epoch))
     totals = torch.zeros(4, dtype=torch.float64, device=run.device)
     size = config.batch_size_for(len(run.labeled))
-    batches = epoch_batches(run.labeled, size, make_generator(run.seed, "order", epoch))
+    batches = list(epoch_batches(run.labeled, size, make_generator(run.seed, "order", epoch)))
+    shares = np.random.default_rng(derive_seed(run.seed, "mixup", epoch))
+    pairs = iter(_pairs(shares, [len(rows) for rows in batches], run.device) if config.mixup else ())
     for rows in batches:
-        place = rows.to(run.device)
-        images, labels = run.inputs(rows, training.augment, moves), training.labels[place]
-        mixed = _mix(images, labels, shares) if config.mixup else _Batch(images, labels)
+        images, labels = run.inputs(rows, training.augment, moves), run.labels[rows]
+        mixed = _mix(images, labels, *next(pairs)) if config.mixup else _Batch(images, labels)
         mixtures, losses = [], []
         for network, noise in zip(training.networks, noises, strict=True):
             with autocast(config.precision, run.device):
@@ -196,7 +195,7 @@ def _train_epoch(training: _Training, epoch: int) -> tuple[dict[str, float], dic
         kept = _exchange(config, mixtures, labels, epoch)
         for which, (fit, kl) in enumerate(losses):
             _step(training, which, (fit + config.lambda_kl * kl)[kept[which]].mean())
-        totals += _batch_totals(training, place, mixtures, labels, losses)
+        totals += _batch_totals(training, rows, mixtures, labels, losses)
     mean = (totals / len(run.labeled)).tolist()
     require_finite(mean)
     metrics = {"train_accuracy": mean[0], **_heldout(training)}
@@ -220,11 +219,19 @@ class _Batch:
     share: Tensor | None = None
 
 
-def _mix(images: Tensor, labels: Tensor, shares: np.random.Generator) -> _Batch:
+def _pairs(draws: np.random.Generator, sizes: list[int], device: torch.device) -> list[tuple[Tensor, Tensor]]:
+    """The share (B,) float32 and partner (B,) of each sample of each batch, drawn and moved for a whole epoch."""
+    shares, partners = [], []
+    for size in sizes:
+        drawn = draws.beta(0.5, 0.5, size)
+        shares.append(torch.from_numpy(np.maximum(drawn, 1.0 - drawn)).float())
+        partners.append(torch.from_numpy(draws.permutation(size)))
+    moved = (moved_together(part, device) for part in (shares, partners))
+    return list(zip(*moved, strict=True))
+
+
+def _mix(images: Tensor, labels: Tensor, share: Tensor, partner: Tensor) -> _Batch:
     """Mixup with a share of its own for each sample; a sample always keeps the larger part of itself."""
-    drawn = shares.beta(0.5, 0.5, len(images))
-    share = torch.from_numpy(np.maximum(drawn, 1.0 - drawn)).to(images)
-    partner = torch.from_numpy(shares.permutation(len(images))).to(images.device)
     weight = share.view(-1, *[1] * (images.dim() - 1))
     return _Batch(weight * images + (1.0 - weight) * images[partner], labels, labels[partner], share)
 
@@ -313,11 +320,11 @@ def _heldout(training: _Training) -> dict[str, float]:
     run, networks = training.run, training.networks
     if run.evaluation is None or len(networks) == 1:
         return run.heldout_accuracy(*networks)
-    store, labels = run.evaluation  # two networks answer together
+    store, labels = run.evaluation[0], run.evaluation[1].cpu().numpy()  # two networks answer together
     precision = training.config.precision
     passes = [score_pass(network, store, run.mean_std, precision=precision) for network in networks]
     log_probs = np.mean([scores.log_probs for scores in passes], axis=0)
-    return {"heldout_accuracy": float(np.mean(log_probs.argmax(axis=1) == labels.numpy()))}
+    return {"heldout_accuracy": float(np.mean(log_probs.argmax(axis=1) == labels))}
 
 
 def _result(training: _Training) -> EngineResult:

@@ -46,14 +46,13 @@ class EpochLog:
         self._losses = torch.full((num_samples,), float("nan"), device=device)
 
     def add(self, rows: Tensor, losses: Tensor, choice: Choice, correct: Tensor) -> None:
-        """Add one step: rows (B,), and losses and correctness (G, B) of the networks on them."""
-        weights, size = choice.weights, losses.new_tensor(losses.numel())
+        """Add one step: rows (B,), and losses and correctness (G, B) of the networks on them, all on the device."""
+        weights, size = choice.weights, losses.new_full((), losses.numel())
         sums = (losses.sum(), (losses * weights).sum(), correct.sum())
         self._sums += torch.stack([value.double() for value in sums])
         self._counts += torch.stack([value.double() for value in (size, weights.sum(), size)])
-        place = rows.to(self._selected.device)
-        self._selected[place] = choice.selected.mean(dim=0).float()
-        self._losses[place] = losses.mean(dim=0).float()
+        self._selected[rows] = choice.selected.mean(dim=0).float()
+        self._losses[rows] = losses.mean(dim=0).float()
 
     def outcome(self) -> EpochOutcome:
         """The epoch in numbers.

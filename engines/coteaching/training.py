@@ -99,7 +99,7 @@ class Learners:
         run: the run.
         config: its config.
         keep_rates: (E,) R of each epoch.
-        rows: int64 rows to train on, all labeled.
+        rows: int64 rows to train on, all labeled; where they are not on the device they are moved there.
         stream: names this training's random draws.
         transition: T (K, K) of F-correction's second training.
         is_final: this is the long training: compile it if asked to, and keep the area under the margin.
@@ -117,7 +117,10 @@ class Learners:
         is_final: bool = False,
     ) -> None:
         self.run, self.config, self.keep_rates = run, config, keep_rates
-        self._rows, self._stream = rows, stream
+        self._rows, self._stream = rows.to(run.device), stream
+        self._trusted = run.rows_where(run.data.trusted_mask)
+        weight = run.data.trusted_weight
+        self._trusted_weight = None if weight is None else torch.from_numpy(weight.copy()).to(run.device)
         self.augment = run.rows.resolve_augment(config.augment)
         self._transition = None if transition is None else transition.to(run.device)
         self.networks = [
@@ -141,7 +144,7 @@ class Learners:
         run, config = self.run, self.config
         self._set_rates(epoch)
         order = make_generator(run.seed, *self._stream, "order", epoch)
-        moves = make_generator(run.seed, *self._stream, "augment", epoch)
+        moves = make_generator(run.seed, *self._stream, "augment", epoch, device=run.device)
         size = config.batch_size_for(len(self._rows))
         batches = epoch_batches(self._rows, size, order, drop_last=config.drop_last)
         log = EpochLog(run.data.num_samples, run.device)
@@ -156,7 +159,7 @@ class Learners:
         return images.contiguous(memory_format=torch.channels_last) if images.dim() == 4 else images
 
     def _step(self, rows: Tensor, images: Tensor, epoch: int, log: EpochLog) -> None:
-        labels = self.run.labels[rows].to(self.run.device)
+        labels = self.run.labels[rows]
         # 1. Both networks look at the same batch: the loss of every sample, Eq. (1).
         logits = self._forward(images)
         losses = torch.stack([self._losses(one, labels, epoch) for one in logits])  # (G, B)
@@ -231,23 +234,17 @@ class Learners:
 
     def _draw_meta_rows(self, judged: Tensor) -> Tensor:
         """A fresh batch of trusted samples for L2RW, none of them in the batch that it judges."""
-        trusted = torch.from_numpy(np.flatnonzero(self.run.data.trusted_mask))
-        draw = make_generator(self.run.seed, *self._stream, "meta", self._steps)
-        weight = self.run.data.trusted_weight
+        run = self.run
+        draw = make_generator(run.seed, *self._stream, "meta", self._steps, device=run.device)
         return draw_meta_batch(
-            trusted,
-            self.run.labels,
-            judged,
-            self.config.batch_size,
-            draw,
-            weight=None if weight is None else torch.from_numpy(weight),
+            self._trusted, run.labels, judged, self.config.batch_size, draw, weight=self._trusted_weight
         )
 
     def _meta_alignment(self, images: Tensor, labels: Tensor, meta_rows: Tensor) -> Tensor:
         """L2RW's <grad l_i, grad meta loss> of a batch against trusted samples: (B,)."""
         run = self.run
         identity = torch.eye(run.data.num_classes, device=run.device)
-        targets = identity[run.labels[meta_rows].to(run.device)]
+        targets = identity[run.labels[meta_rows]]
         return rules.meta_alignment(
             self.networks[0], images, identity[labels], self.inputs(meta_rows), targets
         )
@@ -267,15 +264,15 @@ class Learners:
         for network in self.networks:
             network.eval()
         losses, correct = [], []
-        for part in rows.split(run.scoring_batch):
-            images, labels = self.inputs(part), run.labels[part].to(run.device)
+        for part in rows.to(run.device).split(run.scoring_batch):
+            images, labels = self.inputs(part), run.labels[part]
             with autocast(self.config.precision, run.device):
                 logits = [call(images)[1] for call in self._calls]
-            losses.append(torch.stack([cross_entropy(one, labels) for one in logits]).cpu())
-            correct.append(torch.stack([one.argmax(dim=1) == labels for one in logits]).cpu())
+            losses.append(torch.stack([cross_entropy(one, labels) for one in logits]))
+            correct.append(torch.stack([one.argmax(dim=1) == labels for one in logits]))
         for network in self.networks:
             network.train()
-        return torch.cat(losses, dim=1), torch.cat(correct, dim=1)
+        return torch.cat(losses, dim=1).cpu(), torch.cat(correct, dim=1).cpu()
 
     def state_dict(self) -> dict[str, Any]:
         """State for a checkpoint, on the CPU and sharing no memory with the training."""
@@ -499,7 +496,9 @@ def _train_final(
                 metrics["train_accuracy"] = outcome.train_accuracy
                 losses = {"train_loss": outcome.loss, "kept_loss": outcome.kept_loss}
             if epoch >= config.epochs - config.rank_epochs:
-                tally.count_ranks(rows.numpy(), learners.evaluate(rows)[0].numpy(), keep_rate)
+                tally.count_ranks(
+                    np.flatnonzero(run.data.labeled), learners.evaluate(rows)[0].numpy(), keep_rate
+                )
             run.epoch(
                 epoch,
                 losses,
@@ -510,7 +509,7 @@ def _train_final(
             )
         if config.stages[stage] == "estimate":
             scores = run.score(learners.networks[0])
-            transition = rules.estimate_transition(torch.from_numpy(scores.pred_probs)[rows])
+            transition = rules.estimate_transition(torch.from_numpy(scores.pred_probs[run.data.labeled]))
     return learners, tally
 
 

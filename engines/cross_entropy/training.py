@@ -176,13 +176,13 @@ def train(
         for round_ in range(config.rounds)
     ]
     votes = _Votes(data, training.fold_of)
-    first, start, weights = 0, 0, torch.ones(data.num_samples)
+    first, start, weights = 0, 0, torch.ones(data.num_samples, device=run.device)
     features: NDArray[np.float16] | None = None
 
     # 1. Go on where an earlier run of the same work stopped.
     state = run.resume(len(fits) * config.epochs)
     if state is not None:
-        first, start, weights = state["fit"], state["epoch"], state["weights"]
+        first, start, weights = state["fit"], state["epoch"], state["weights"].to(run.device)
         training.tracker.load_state_dict(state["tracker"])
         votes.load_state_dict(state["votes"])
         features = None if state["features"] is None else state["features"].numpy()
@@ -220,9 +220,9 @@ def train(
         scores = run.score(network, views=config.views)
         votes.add(fit, scores)
         weights = (
-            round_weights(scores, data.given_labels)
+            round_weights(scores, data.given_labels).to(run.device)
             if fit.round + 1 < config.rounds
-            else torch.ones(data.num_samples)
+            else torch.ones(data.num_samples, device=run.device)
         )
 
     # 5. Rank the margins.
@@ -281,27 +281,27 @@ class _Training:
         run, config, data, device = self.run, self.config, self.run.data, self.run.device
         set_learning_rate(optimizer, learning_rate_at(config, epoch))
         order = make_generator(run.seed, "order", number, epoch)
-        moves = make_generator(run.seed, "augment", number, epoch)
-        rows = np.flatnonzero(data.labeled & ((self.fold_of != fit.fold) | (config.folds == 1)))
+        moves = make_generator(run.seed, "augment", number, epoch, device=device)
+        trained = data.labeled & ((self.fold_of != fit.fold) | (config.folds == 1))
+        rows = run.rows_where(trained)
         forward = compiled(network, enabled=config.compile, device=device).train()
         loss = torch.full((data.num_samples,), float("nan"), device=device)
         margin = loss.clone()
         with seeded_init(run.seed, "dropout", number, epoch):
-            for index in epoch_batches(torch.from_numpy(rows), config.batch_size_for(len(rows)), order):
-                labels = run.labels[index].to(device)
+            for index in epoch_batches(rows, config.batch_size_for(len(rows)), order):
+                labels = run.labels[index]
                 inputs = run.inputs(index, self.augment, moves)
                 with autocast(config.precision, device):
                     _, logits = forward(inputs)
                 losses = cross_entropy(logits, labels)
                 optimizer.zero_grad(set_to_none=True)
-                (losses * weights[index].to(device)).mean().backward()
+                (losses * weights[index]).mean().backward()
                 optimizer.step()
                 self.tracker.update(index, logits, labels)
-                place = index.to(device)
-                loss[place] = losses.detach()
-                margin[place] = log_margin(logits.detach(), labels)
+                loss[index] = losses.detach()
+                margin[index] = log_margin(logits.detach(), labels)
         signals = {"loss": loss.cpu().numpy(), "margin": margin.cpu().numpy()}
-        require_finite(signals["loss"][rows])
+        require_finite(signals["loss"][trained])
         metrics = {"train_accuracy": float((margin[margin.isfinite()] > 0).float().mean())}
         metrics |= run.heldout_accuracy(network)
         return _Epoch({"train_loss": float(np.nanmean(signals["loss"]))}, metrics, signals)

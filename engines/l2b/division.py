@@ -34,6 +34,14 @@ class Division(NamedTuple):
     clean: NDArray[np.float64]
     """(N,) in [0, 1], how clean the rule holds each given label; NaN where there is none."""
 
+    def on(self, device: torch.device) -> Division:
+        """The same with its tensors on ``device``."""
+        return self._replace(
+            labeled=self.labeled.to(device),
+            unlabeled=self.unlabeled.to(device),
+            weight=self.weight.to(device),
+        )
+
 
 def divide_by_mixture(
     clean: NDArray[np.float64], trusted: NDArray[np.bool_], trains: NDArray[np.bool_], *, threshold: float

@@ -158,7 +158,7 @@ def choose_meta_set(fold: MaskFold) -> None:
     fold.notes["meta_rows"] = None
     if fold.epoch < config.first_meta_epoch:
         return
-    trusted = fold.rows[torch.from_numpy(fold.run.data.trusted_mask)[fold.rows]]
+    trusted = fold.rows[torch.isin(fold.rows, fold.run.rows_where(fold.run.data.trusted_mask))]
     if config.meta_source == "trusted" and not len(trusted):
         raise EngineInputError(
             "meta_source is 'trusted' and no mask is confirmed: confirm some, or choose 'auto'."
@@ -180,7 +180,7 @@ def image_losses(fold: MaskFold) -> Tensor:
             masks = fold.masks(index)
             losses = pixel_losses(fold.network(fold.images(index))[1], masks)
             count = (masks != IGNORED_PIXEL).sum(dim=(1, 2)).clamp(min=1)
-            found.append((losses.sum(dim=(1, 2)) / count).cpu())
+            found.append(losses.sum(dim=(1, 2)) / count)
     fold.network.train()
     return torch.cat(found)
 
@@ -196,7 +196,8 @@ def step(fold: MaskFold, index: Tensor) -> Tensor:
         fold.counts["plain_steps"] = fold.counts.get("plain_steps", 0) + 1
         logits = fold.network(images)[1]
         return plain_step(fold.network, fold.optimizer, logits, masks, config.clip_norm)
-    drawn = torch.randperm(len(rows), generator=fold.draws["meta"])[: config.meta_batch_size]
+    order = torch.randperm(len(rows), generator=fold.draws["meta"], device=rows.device)
+    drawn = order[: config.meta_batch_size]
     meta_images, meta_masks = fold.batch(rows[drawn])
     fold.counts["meta_steps"] = fold.counts.get("meta_steps", 0) + 1
     loss = weighted_step(

@@ -20,6 +20,7 @@ labels are always believed and unlabeled samples never [extension].
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -48,7 +49,7 @@ from engines.meta.directional import one_hot
 from engines.meta.meta_set import MetaSet, meta_set_of, trusted_meta_set
 from engines.shared.config import make_optimizer, set_learning_rate
 from engines.shared.device import autocast, seeded_init
-from engines.shared.loader import epoch_batches
+from engines.shared.loader import epoch_batches, moved_together
 from engines.shared.losses import contrastive_loss, cross_entropy, soft_cross_entropy
 from engines.shared.run import Run
 from engines.shared.scoring import (
@@ -124,7 +125,8 @@ class PairTraining:
         self.clean_sum = np.zeros(run.data.num_samples)
         self.num_divisions = 0
         self.past_losses: list[list[Tensor]] = [[], []]
-        self.labeled_part = torch.zeros(0, dtype=torch.int64)
+        self.labeled_part = torch.zeros(0, dtype=torch.int64, device=run.device)
+        self.trusted_rows = run.rows_where(run.data.trusted_mask)
         keep = np.ones(run.data.num_samples, dtype=bool)
         if not config.train_on_trusted:
             rest = ~run.data.trusted_mask
@@ -175,12 +177,12 @@ class PairTraining:
     def _self_supervised_epoch(self, epoch: int) -> float:
         """SimCLR on the images of all samples; the last such epoch hands the layers to both networks."""
         config, run = self.config, self.run
-        draws = Draws(run.seed, "self_supervised", epoch)
+        draws = Draws(run.seed, "self_supervised", epoch, device=self.device)
         network, projection, optimizer = self.networks[0], self.projections[0], self.optimizers[0]
         set_learning_rate(optimizer, config.learning_rate)
         network.train()
         total = torch.zeros((), device=self.device)
-        rows = torch.from_numpy(np.flatnonzero(self.trains))
+        rows = run.rows_where(self.trains)
         with seeded_init(run.seed, "dropout", "self_supervised", epoch):
             for index in epoch_batches(rows, config.contrastive_batch_size, draws.order):
                 views = [run.inputs(index, "strong", draws.moves) for _ in range(2)]
@@ -205,7 +207,7 @@ class PairTraining:
         first.eval()
         # What the features do not depend on is the head.
         parts = list(first.named_parameters())
-        features = first(self.run.inputs(torch.arange(2)))[0]
+        features = first(self.run.inputs(torch.arange(2, device=self.device)))[0]
         reached = torch.autograd.grad(features.sum(), [p for _, p in parts], allow_unused=True)
         head = {name for (name, _), found in zip(parts, reached, strict=True) if found is None}
         learned = {name: value for name, value in first.state_dict().items() if name not in head}
@@ -216,14 +218,14 @@ class PairTraining:
     def _warm_up_epoch(self, k: int, epoch: int) -> float:
         """Cross-entropy on the labeled samples, with the published penalty where asked for."""
         run, config = self.run, self.config
-        draws = Draws(run.seed, epoch, k)
+        draws = Draws(run.seed, epoch, k, device=self.device)
         network = self.networks[k]
         network.train()
-        rows = torch.from_numpy(np.flatnonzero(self.data.labeled & self.trains))
+        rows = run.rows_where(self.data.labeled & self.trains)
         total = torch.zeros((), device=self.device)
         with seeded_init(run.seed, "dropout", epoch, k):
             for index in epoch_batches(rows, config.batch_size_for(len(rows)), draws.order):
-                labels = self.labels[index].to(self.device)
+                labels = self.labels[index]
                 logits = self._logits(network, run.inputs(index, self.augment, draws.moves))
                 loss = cross_entropy(logits, labels).mean()
                 if config.confidence_penalty:
@@ -249,9 +251,10 @@ class PairTraining:
     def _look(self) -> list[NDArray[np.float32]]:
         """Log-probabilities of both networks for every sample as it is, (N, K) each; margins are noted."""
         every, rows = [], torch.arange(self.data.num_samples)
+        labels = torch.from_numpy(self.data.given_labels)
         for network in self.networks:
             log_probs = self.run.score(network).log_probs
-            self.margins.update(rows, torch.from_numpy(log_probs), self.labels)
+            self.margins.update(rows, torch.from_numpy(log_probs), labels)
             every.append(log_probs)
         return every
 
@@ -284,17 +287,20 @@ class PairTraining:
         self.clean_sum += division.clean
         self.num_divisions += 1
         if len(division.labeled) < 2:  # nothing to start from
-            self.weigher.counts["fallback_steps"] += 1
+            self.weigher.count("fallback_steps")
             return self._warm_up_epoch(k, epoch)
+        here = division.on(self.device)
         if k == 0:
-            self.labeled_part = division.labeled
-        draws = Draws(run.seed, epoch, k)
+            self.labeled_part = here.labeled
+        draws = Draws(run.seed, epoch, k, device=self.device)
         self.networks[k].train()
         self.networks[1 - k].eval()
         late = epoch >= max(config.epochs - config.late_epochs, config.first_meta_epoch)
         size = config.batch_size_for(len(division.labeled))
-        batches = list(epoch_batches(division.labeled, size, draws.order))
-        others = self._unlabeled_batches(division, draws)
+        batches = list(epoch_batches(here.labeled, size, draws.order))
+        # Drawn for the whole epoch and moved once: a small part is through every few batches.
+        others = list(itertools.islice(self._unlabeled_batches(division, draws), len(batches)))
+        others = moved_together(others, self.device)
         total, seen = torch.zeros((), device=self.device), 0
         with seeded_init(run.seed, "dropout", epoch, k):
             for number, index in enumerate(batches):
@@ -304,7 +310,7 @@ class PairTraining:
                     ramp=config.unlabeled_ramp_epochs,
                     largest=config.unlabeled_weight,
                 )
-                loss = self._mixmatch_step(k, index, next(others), division, weight, draws, late=late)
+                loss = self._mixmatch_step(k, index, others[number], here, weight, draws, late=late)
                 total += loss * len(index)
                 seen += len(index)
         return float(total) / seen
@@ -340,7 +346,7 @@ class PairTraining:
             inputs = self._views(labeled, unlabeled, "strong", draws)
 
         share, partner = mixup_pairs(len(inputs), config.mix_strength, draws.mix)
-        share, partner = max(share, 1 - share), partner.to(self.device)
+        share = torch.maximum(share, 1 - share)
         logits = self._logits(own, mix(inputs, share, partner))
         loss = mixmatch_loss(logits, mix(targets, share, partner), num, unlabeled_weight)
         if config.base == "unicon" and len(unlabeled) > 1:
@@ -366,8 +372,8 @@ class PairTraining:
         num, temperature = 2 * len(labeled), self.config.sharpen_temperature
         said = torch.softmax(self._logits(self.networks[k], inputs), dim=1)
         own = (said[:num].chunk(2)[0] + said[:num].chunk(2)[1]) / 2
-        given = one_hot(self.labels[labeled].to(self.device), self.data.num_classes)
-        refined = refine_labels(given, own, division.weight[labeled].to(self.device), temperature)
+        given = one_hot(self.labels[labeled], self.data.num_classes)
+        refined = refine_labels(given, own, division.weight[labeled], temperature)
         if not len(unlabeled):
             return torch.cat([refined, refined])
         peer = torch.softmax(self._logits(self.networks[1 - k], inputs[num:]), dim=1)
@@ -388,8 +394,7 @@ class PairTraining:
         """Network 1 learns once more: each target against its pseudo-label, weighed by the meta set."""
         network, optimizer = self.networks[0], self.optimizers[0]
         index = torch.cat([labeled, labeled, unlabeled, unlabeled])
-        meta = torch.from_numpy(np.flatnonzero(self.data.trusted_mask))
-        rows = meta if self.weigher.source == "trusted" else self.labeled_part
+        rows = self.trusted_rows if self.weigher.source == "trusted" else self.labeled_part
         found = self.weigher.forward(network, optimizer, index, inputs, targets, rows, draws)
         if found is None:
             return
@@ -399,13 +404,14 @@ class PairTraining:
         self._step(optimizer, loss, clip_norm=self.config.clip_norm)
 
         # One view of each sample is noted; what an unlabeled one was given is a guess, of which only beta is.
-        one = torch.cat([torch.arange(len(labeled)), 2 * len(labeled) + torch.arange(len(unlabeled))])
-        one, kept = one.to(self.device), index[one]
+        one = torch.arange(len(labeled) + len(unlabeled), device=self.device)
+        one = torch.where(one < len(labeled), one, one + len(labeled))
+        kept = index[one]
         scale = len(index) / len(kept)  # so that 1 is an ordinary weight
         self.tracker.visit(
             kept,
             Weights(weights.alpha[one] * scale, weights.beta[one] * scale),
-            found.pseudo[one].argmax(dim=1) == self.labels[kept].to(self.device),
+            found.pseudo[one].argmax(dim=1) == self.labels[kept],
             torch.arange(len(kept), device=self.device) < len(labeled),
             signed[one],
             late=late,
@@ -453,7 +459,7 @@ class PairTraining:
         self.past_losses = [list(one) for one in state["past_losses"]]
         self.clean_sum = state["clean_sum"].numpy().copy()
         self.num_divisions = state["num_divisions"]
-        self.labeled_part = state["labeled_part"]
+        self.labeled_part = state["labeled_part"].to(self.device)
         self.weigher.counts = dict(state["counts"])
 
     def _meta_set(self) -> MetaSet:
@@ -463,7 +469,7 @@ class PairTraining:
             rows = trusted if trusted.any() else self.data.labeled
             return trusted_meta_set(given, rows)
         clean = self.clean_sum / max(self.num_divisions, 1)
-        part = self.labeled_part.numpy()
+        part = self.labeled_part.cpu().numpy()
         return meta_set_of(part, given, "mixture", float(np.nanmean(clean[part])))
 
     def result(self) -> EngineResult:
@@ -487,7 +493,7 @@ class PairTraining:
         if config.variant in META_VARIANTS:
             meta_set = self._meta_set()
             signals["alpha_residual"] = residual_alpha(
-                self.networks[0], run.rows, run.mean_std, self.labels, meta_set.rows,
+                self.networks[0], run.rows, run.mean_std, self.labels, meta_set.rows.to(self.device),
                 num_classes=data.num_classes, batch_size=config.batch_size,
             )  # fmt: skip
             notes |= {

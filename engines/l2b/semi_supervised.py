@@ -35,8 +35,8 @@ def refine_labels(given: Tensor, own: Tensor, weight: Tensor, temperature: float
     return sharpen(share * given + (1 - share) * own, temperature)
 
 
-def mix(values: Tensor, share: float, partner: Tensor) -> Tensor:
-    """MixUp: ``share`` of each row and the rest of its partner's: (B, ...) -> (B, ...)."""
+def mix(values: Tensor, share: Tensor, partner: Tensor) -> Tensor:
+    """MixUp: ``share`` (0-d) of each row and the rest of its partner's: (B, ...) -> (B, ...)."""
     return share * values + (1 - share) * values[partner]
 
 

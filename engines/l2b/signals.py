@@ -57,7 +57,7 @@ class WeightTracker:
         *,
         late: bool,
     ) -> None:
-        """Note one visit of the samples at ``index`` (B,).
+        """Note one visit of the samples at ``index`` (B,), everything on the tracker's device.
 
         Args:
             index: (B,) int64 rows.
@@ -80,12 +80,11 @@ class WeightTracker:
         )
         keep_beta = torch.arange(len(COLUMNS), device=values.device) == COLUMNS.index("beta")
         values = torch.where(labeled | keep_beta[:, None], values, nan)
-        place = index.to(self._now.device)
-        self._now[:, place] = values
+        self._now[:, index] = values
         if late:
             known = ~values.isnan()
-            self._sum[:, place] += values.nan_to_num(0.0)
-            self._visits[:, place] += known
+            self._sum[:, index] += values.nan_to_num(0.0)
+            self._visits[:, index] += known
 
     def epoch_values(self) -> dict[str, NDArray[np.float32]]:
         """alpha and beta of this epoch, (N,) each; NaN where not visited."""
@@ -120,16 +119,17 @@ def residual_alpha(
 
     v is the gradient of the whole meta set's mean loss. Samples of the meta set are judged by the half of it
     that they are not in; all others by both halves together. NaN where unlabeled, or where no half is left.
+    ``labels`` (N,) and ``meta_rows`` are on the device of ``store``.
     Memory: one copy of the parameters for each half, and the activations of one batch.
     """
     was_training = network.training
     network.eval()
-    result = torch.full((len(labels),), float("nan"))
+    result = torch.full((len(labels),), float("nan"), device=labels.device)
     halves = [half for half in split_halves(meta_rows, labels) if len(half)]
     gradients = [
         _mean_gradient(network, store, mean_std, labels, half, num_classes, batch_size) for half in halves
     ]
-    in_meta = torch.zeros(len(labels), dtype=torch.bool)
+    in_meta = torch.zeros(len(labels), dtype=torch.bool, device=labels.device)
     in_meta[meta_rows] = True
     jobs: list[tuple[Tensor, dict[str, Tensor]]] = []
     if len(halves) == 2:
@@ -142,14 +142,14 @@ def residual_alpha(
     for rows, direction in jobs:
         norm = torch.stack([value.norm() for value in direction.values()]).norm().clamp(min=1e-30)
         for part in rows.split(batch_size):
-            given = one_hot(labels[part].to(store.device), num_classes)
+            given = one_hot(labels[part], num_classes)
             (images,) = store.views(part, 1, mean_std)
             logits, tangent = logits_jvp(network, images, direction)
             probs = (F.softmax(logits.float(), dim=1) * given).sum(dim=1)
             slope = directional_derivative(logits, tangent, given) / norm
-            result[part] = (slope / (1 - probs).clamp(min=MIN_RESIDUAL)).cpu()
+            result[part] = slope / (1 - probs).clamp(min=MIN_RESIDUAL)
     network.train(was_training)
-    return result.numpy()
+    return result.cpu().numpy()
 
 
 def _mean_gradient(
@@ -164,7 +164,7 @@ def _mean_gradient(
     """Gradient of the mean loss over ``rows``, batch by batch (evaluation mode: batches do not interact)."""
     total: dict[str, Tensor] = {}
     for part in rows.split(batch_size):
-        targets = one_hot(labels[part].to(store.device), num_classes)
+        targets = one_hot(labels[part], num_classes)
         (images,) = store.views(part, 1, mean_std)
         gradient = meta_gradient(network, images, targets).direction
         for name, value in gradient.items():

@@ -32,7 +32,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional as F
 from torch.nn.utils import clip_grad_norm_
 
 from engines.contract import Checkpoint, EngineResult, OnEpoch, TrainingData
@@ -55,7 +54,7 @@ from engines.shared.averaged import averaged
 from engines.shared.config import make_optimizer, set_learning_rate
 from engines.shared.device import autocast, compiled, memory_errors_explained, seeded_init
 from engines.shared.loader import balanced_rows, epoch_batches
-from engines.shared.losses import soft_cross_entropy
+from engines.shared.losses import cross_entropy, soft_cross_entropy
 from engines.shared.run import Run
 from engines.shared.scoring import MarginTracker, Scores, test_time_margin, trust_from_evidence
 from engines.shared.selection import gmm_small_loss_probability
@@ -131,7 +130,7 @@ class _Training:
         self.margins = MarginTracker(run.data.num_samples, run.device)
         self.tracker = WeightTracker(run.data.num_samples, run.device)
         self.past_losses: list[Tensor] = []
-        self.step_losses = torch.full((run.data.num_samples,), float("nan"))
+        self.step_losses = torch.full((run.data.num_samples,), float("nan"), device=run.device)
         """(N,) loss on the given label at each sample's latest step; NaN before the first."""
 
     def state_dict(self) -> dict[str, Any]:
@@ -151,7 +150,7 @@ class _Training:
         self.margins.load_state_dict(state["margins"])
         self.tracker.load_state_dict(state["tracker"])
         self.past_losses = list(state["past_losses"])
-        self.step_losses = state["step_losses"]
+        self.step_losses = state["step_losses"].to(self.device)
         self.weigher.counts = dict(state["counts"])
 
     def takes_meta_steps(self, epoch: int) -> bool:
@@ -165,7 +164,7 @@ class _Training:
             rest = keep & ~self.data.trusted_mask
             # Where every label is trusted there is nothing else to train on.
             keep = rest if (rest & self.data.labeled).any() else keep
-        return torch.from_numpy(np.flatnonzero(keep))
+        return self.run.rows_where(keep)
 
     def choose_meta_set(self, scores: Scores | None = None) -> MetaSet:
         """The trusted samples, or this epoch's samples of small loss, by ``meta_losses``.
@@ -175,7 +174,7 @@ class _Training:
         if self.weigher.source == "trusted":
             return trusted_meta_set(self.data.given_labels, self.data.trusted_mask)
         if self.config.uses_step_losses and not torch.isnan(self.step_losses).all():
-            loss = self.step_losses.double().numpy()
+            loss = self.step_losses.cpu().double().numpy()
         else:
             # Un-augmented, in evaluation mode.
             scores = self.run.score(self.network) if scores is None else scores
@@ -196,7 +195,8 @@ class _Training:
         """One pass over the training rows; returns curves and this epoch's weights."""
         self.learning_rate = l2b_learning_rate(self.config, epoch)
         set_learning_rate(self.optimizer, self.learning_rate)
-        draws = Draws(self.run.seed, epoch)
+        draws = Draws(self.run.seed, epoch, device=self.device)
+        meta_rows = None if meta_set is None else meta_set.rows.to(self.device)
         rows = self.training_rows(warm_up=meta_set is None and self.config.variant in META_VARIANTS)
         if self.config.balanced_batches is not None:
             most = self.config.balanced_batches * self.config.batch_size
@@ -206,8 +206,8 @@ class _Training:
         loss, hits, labeled = (torch.zeros((), device=self.device) for _ in range(3))
         with seeded_init(self.run.seed, "dropout", epoch):
             for index in epoch_batches(rows, self.config.batch_size_for(len(rows)), draws.order):
-                step = self._step(index, meta_set, draws, late=late)
-                labels = self.labels[index].to(self.device)
+                step = self._step(index, meta_rows, draws, late=late)
+                labels = self.labels[index]
                 loss += step.loss * len(index)
                 hits += (step.logits.argmax(dim=1) == labels).sum()
                 labeled += (labels >= 0).sum()
@@ -217,11 +217,11 @@ class _Training:
         metrics |= self.run.heldout_accuracy(self.network)
         return _Epoch({"train_loss": float(loss) / len(rows)}, metrics, self.tracker.epoch_values())
 
-    def _step(self, index: Tensor, meta_set: MetaSet | None, draws: Draws, *, late: bool) -> _StepOutcome:
+    def _step(self, index: Tensor, meta_rows: Tensor | None, draws: Draws, *, late: bool) -> _StepOutcome:
         """Weigh one batch, eq. (5) to (8), and take the weighted step, eq. (9)."""
-        labels = self.labels[index].to(self.device)
+        labels = self.labels[index]
         images, targets, has_target = self._batch(index, labels, draws)
-        found = self._forward(index, images, targets, meta_set, draws)
+        found = self._forward(index, images, targets, meta_rows, draws)
         if isinstance(found, MetaForward):
             logits, pseudo = found.logits, found.pseudo
             weights, signed = self.weigher.weigh(found, has_target, self.learning_rate)
@@ -239,9 +239,8 @@ class _Training:
         if not self.config.mixup:
             self.margins.update(index, logits, labels)
         if self.config.uses_step_losses:
-            known = labels >= 0
-            given = F.cross_entropy(logits.detach().float()[known], labels[known], reduction="none")
-            self.step_losses[index[known.cpu()]] = given.cpu()
+            given = cross_entropy(logits.detach().float(), labels)
+            self.step_losses[index] = torch.where(labels >= 0, given, self.step_losses[index])
         same = pseudo.argmax(dim=1) == labels
         self.tracker.visit(index, weights, same, labels >= 0, signed, late=late)
         return _StepOutcome(loss.detach(), logits.detach())
@@ -252,7 +251,6 @@ class _Training:
         targets, has_target = one_hot(labels, self.data.num_classes), labels >= 0
         if self.config.mixup:
             share, partner = mixup_pairs(len(index), self.config.mixup, draws.mix)
-            partner = partner.to(self.device)
             images = share * images + (1 - share) * images[partner]
             has_target = has_target & has_target[partner]
             targets = (share * targets + (1 - share) * targets[partner]) * has_target[:, None]
@@ -262,12 +260,12 @@ class _Training:
         return self.run.inputs(index, self.augment, moves)
 
     def _forward(
-        self, index: Tensor, images: Tensor, targets: Tensor, meta_set: MetaSet | None, draws: Draws
+        self, index: Tensor, images: Tensor, targets: Tensor, meta_rows: Tensor | None, draws: Draws
     ) -> MetaForward | Tensor:
         """Logits alone in warm-up, for fixed weights, and where fewer than two meta samples are free."""
-        if meta_set is not None:
+        if meta_rows is not None:
             found = self.weigher.forward(
-                self.network, self.optimizer, index, images, targets, meta_set.rows, draws
+                self.network, self.optimizer, index, images, targets, meta_rows, draws
             )
             if found is not None:
                 return found
@@ -296,7 +294,7 @@ class _Training:
             # With one view the last pass saw the images as they are: no second one.
             meta_set = self.choose_meta_set(scores if config.views == 1 else None)
             signals["alpha_residual"] = residual_alpha(
-                self.network, run.rows, run.mean_std, self.labels, meta_set.rows,
+                self.network, run.rows, run.mean_std, self.labels, meta_set.rows.to(self.device),
                 num_classes=data.num_classes, batch_size=config.batch_size,
             )  # fmt: skip
             notes |= {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor, nn
 
@@ -13,18 +15,24 @@ from engines.meta.meta_set import draw_meta_batch, resolve_source
 from engines.shared.device import autocast, make_generator
 from engines.shared.run import Run
 
+COUNTS = ("meta_steps", "fallback_steps", "zero_weight_steps")
+
 
 class Draws:
-    """The random streams of one pass over the samples, made from its names alone: a resumed run draws the same."""
+    """The random streams of one pass over the samples, made from its names alone: a resumed run draws the same.
 
-    def __init__(self, seed: int, *stream: int | str) -> None:
-        self.order, self.moves, self.meta, self.mix = (
-            make_generator(seed, name, *stream) for name in ("order", "augment", "meta", "mixup")
+    The order is drawn on the CPU, the same for every device; the rest on ``device``.
+    """
+
+    def __init__(self, seed: int, *stream: int | str, device: torch.device | str = "cpu") -> None:
+        self.order = make_generator(seed, "order", *stream)
+        self.moves, self.meta, self.mix = (
+            make_generator(seed, name, *stream, device=device) for name in ("augment", "meta", "mixup")
         )
 
 
 class Weigher:
-    """Weighs batches, and counts how that went."""
+    """Weighs batches, and counts how that went: on the device, so that no step waits for an answer."""
 
     def __init__(self, run: Run, config: L2BConfig, augment: str) -> None:
         self._run, self._config = run, config
@@ -34,8 +42,22 @@ class Weigher:
         if config.variant in META_VARIANTS:
             self.source = resolve_source(config.meta_source, run.data.given_labels, run.data.trusted_mask)
         weight = run.data.trusted_weight
-        self._trusted_weight = None if weight is None else torch.from_numpy(weight.copy())
-        self.counts = {"meta_steps": 0, "fallback_steps": 0, "zero_weight_steps": 0}
+        self._trusted_weight = None if weight is None else torch.from_numpy(weight.copy()).to(run.device)
+        self.counts = dict.fromkeys(COUNTS, 0)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many steps had a meta step, were plain for want of one, and gave every sample the weight 0."""
+        return {name: int(value) for name, value in self._counts.items()}
+
+    @counts.setter
+    def counts(self, counts: Mapping[str, int]) -> None:
+        place = self._run.device
+        self._counts = {name: torch.full((), value, device=place) for name, value in counts.items()}
+
+    def count(self, name: str, happened: Tensor | int = 1) -> None:
+        """Add one to the count ``name``, or whether something ``happened`` (0-d)."""
+        self._counts[name] += happened
 
     def forward(
         self,
@@ -47,16 +69,19 @@ class Weigher:
         meta_rows: Tensor,
         draws: Draws,
     ) -> MetaForward | None:
-        """Logits and raw derivatives of the samples ``index``; None where fewer than two meta rows are free."""
+        """Logits and raw derivatives of the samples ``index``; None where fewer than two meta rows are free.
+
+        All tensors are on the device.
+        """
         run, config = self._run, self._config
         rows = draw_meta_batch(
             meta_rows, run.labels, index, config.meta_batch_size, draws.meta, weight=self._trusted_weight
         )
         if len(rows) < 2:
-            self.counts["fallback_steps"] += 1
+            self.count("fallback_steps")
             return None
-        self.counts["meta_steps"] += 1
-        meta_targets = one_hot(run.labels[rows].to(run.device), run.data.num_classes)
+        self.count("meta_steps")
+        meta_targets = one_hot(run.labels[rows], run.data.num_classes)
         look = config.lookahead == "optimizer"
         with autocast(config.precision, run.device):
             return meta_forward(
@@ -69,9 +94,7 @@ class Weigher:
         """Weights of the batch, eq. (6) to (8), and its signed derivatives D_v f / ||v||."""
         config = self._config
         signed = found.alpha / found.meta.norm.clamp(min=1e-30)
-        if float(found.meta.norm) < config.min_direction_norm:
-            self.counts["fallback_steps"] += 1
-            return fixed_weights(has_target), signed
+        is_plain = found.meta.norm.double() < config.min_direction_norm
         scale = config.meta_learning_rate * learning_rate  # eta lambda, eq. (6)
         weights = meta_weights(
             scale * found.alpha,
@@ -81,5 +104,8 @@ class Weigher:
             normalization=config.normalization,
             temperature=config.softmax_temperature,
         )
-        self.counts["zero_weight_steps"] += int(not (weights.alpha.any() or weights.beta.any()))
-        return weights, signed
+        is_zero = ~(weights.alpha.any() | weights.beta.any())
+        self.count("fallback_steps", is_plain)
+        self.count("zero_weight_steps", is_zero & ~is_plain)
+        pairs = zip(fixed_weights(has_target), weights, strict=True)
+        return Weights(*(torch.where(is_plain, fixed, found) for fixed, found in pairs)), signed

@@ -44,7 +44,7 @@ def normalize(raw: Tensor, allowed: Tensor, *, kind: str, temperature: float = 1
     if kind == "softmax":
         scaled = (raw / temperature).masked_fill(~allowed, float("-inf"))
         weights = F.softmax(scaled.flatten(), dim=0).view_as(raw)
-        return weights if allowed.any() else torch.zeros_like(raw)
+        return torch.where(allowed.any(), weights, torch.zeros_like(raw))
     weights = (raw.sigmoid() if kind == "sigmoid" else raw.clamp(min=0)) * allowed
     total = weights.sum()
     # The paper adds 1e-10 to the sum; raw values can be of that size, so 0 is asked for instead.
@@ -110,7 +110,9 @@ def visit_trust(weights: Weights, same_label: Tensor) -> Tensor:
     return torch.where(same_label & (weights.alpha > 0), torch.ones_like(share), share)
 
 
-def mixup_pairs(num: int, strength: float, generator: torch.Generator) -> tuple[float, Tensor]:
-    """lambda ~ Beta(strength, strength) and one permutation of the batch, from a CPU generator."""
-    gamma = torch._standard_gamma(torch.full((2,), strength, dtype=torch.float64), generator=generator)
-    return float(gamma[0] / gamma.sum()), torch.randperm(num, generator=generator)
+def mixup_pairs(num: int, strength: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """lambda ~ Beta(strength, strength), 0-d float64, and a permutation of the batch, where the generator lives."""
+    place = generator.device
+    shape = torch.full((2,), strength, dtype=torch.float64, device=place)
+    gamma = torch._standard_gamma(shape, generator=generator)
+    return gamma[0] / gamma.sum(), torch.randperm(num, generator=generator, device=place)

@@ -138,26 +138,31 @@ def draw_meta_batch(
 ) -> Tensor:
     """At most ``size`` of ``rows``, the classes in equal shares, none in ``judged``: (<= size,) int64.
 
+    All tensors and the generator are on one device; where it is a card, one answer of it is waited for: how many
+    rows are free.
+
     Args:
         rows: (M,) int64, the meta set.
         labels: (N,) given labels of all samples.
         judged: (B,) int64, the training batch that the meta batch will judge.
         size: samples wanted; fewer come back where fewer are left.
-        generator: CPU generator; the number of draws is M.
+        generator: the number of draws is M.
         weight: (N,) positive, how many samples each stands for: within a class rows come in proportion to it
             (Efraimidis and Spirakis 2006); None = all the same.
     """
-    keys = torch.rand(len(rows), generator=generator)
+    keys = torch.rand(len(rows), generator=generator, device=rows.device)
     if weight is not None:
         keys = -torch.expm1(torch.log1p(-keys.double()) / weight[rows].double())
-    free = ~torch.isin(rows, judged)
+    is_judged = torch.zeros(len(labels), dtype=torch.bool, device=labels.device)
+    is_judged[judged] = True
+    free = (~is_judged[rows]).nonzero().squeeze(1)
     rows, keys = rows[free], keys[free]
     # Place within the class in random order; the first of every class come before the second of any.
     order = torch.argsort(keys)
     order = order[torch.argsort(labels[rows[order]], stable=True)]
     rows, keys, classes = rows[order], keys[order], labels[rows[order]]
     first = torch.searchsorted(classes, classes)
-    place = torch.arange(len(rows)) - first
+    place = torch.arange(len(rows), device=rows.device) - first
     return rows[torch.argsort(place + keys.double())][:size]
 
 

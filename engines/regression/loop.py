@@ -70,12 +70,12 @@ class NumberFold(Fold[NumberConfig]):
         """Inputs (B, ...), moved by a draw, and numbers (B, 1) in units of their spread."""
         augment = self.run.rows.resolve_augment(self.config.augment)
         inputs = self.run.inputs(index, augment, self.draws["augment"])
-        return inputs, self.targets[index].to(self.run.device)
+        return inputs, self.targets[index]
 
     @cached_property
     def targets(self) -> Tensor:
         """(N, 1) float32 numbers that are trained on, in units of the spread of all of them."""
-        scale = Scale.of(self.run.labels[self.run.labeled].numpy())
+        scale = Scale.of(self.run.labels[self.run.labeled].cpu().numpy())
         values = (self.run.labels - scale.middle) / scale.spread
         return values.float()[:, None].clamp(-FARTHEST, FARTHEST)
 
@@ -153,7 +153,7 @@ def _judge(
 ) -> NumberResult:
     """The final pass: each sample by the network that did not train on it; those without a number by the last."""
     num, scale = data.num_samples, Scale.of(data.numbers[data.labeled])
-    judged = torch.from_numpy((data.judged_numbers - scale.middle) / scale.spread).float()
+    judged = torch.from_numpy((data.judged_numbers - scale.middle) / scale.spread).float().to(run.device)
     point, deviation = np.empty(num), np.empty(num)
     signals: dict[str, NDArray[np.float32]] = {}
     embeddings: NDArray[np.float32] | None = None
@@ -163,7 +163,7 @@ def _judge(
         for index in pieces(trained.judged_rows(run, number), run.scoring_batch):
             outputs = [network(view) for view in run.rows.views(index, config.views, run.mean_std)]
             said = together([read(output) for _, output in outputs])
-            at, given = index.numpy(), judged[index].to(run.device)[:, None]
+            at, given = index.cpu().numpy(), judged[index][:, None]
             point[at] = said.point.cpu().numpy()
             deviation[at] = mixture_deviation(said.log_pi, said.means, said.variances).cpu().numpy()
             for name, values in signals_of(said, given).items():
@@ -188,7 +188,7 @@ def _judge(
 
 def together(said: list[Said]) -> Said:
     """What several views of the same samples say: the mean point, and all components as one mixture."""
-    shared = torch.log(torch.tensor(float(len(said))))
+    shared = torch.full((), float(len(said)), device=said[0].log_pi.device).log()
     rho = [one.rho for one in said if one.rho is not None]
     return Said(
         point=torch.stack([one.point for one in said]).mean(dim=0),

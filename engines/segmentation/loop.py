@@ -30,7 +30,7 @@ class MaskFold(Fold[MaskConfig]):
 
     def masks(self, index: Tensor) -> Tensor:
         """(B, h, w) int64 classes at the size that is trained on; 255 where there is none."""
-        masks = reduced_masks(self.run.labels[index], (self.run.rows.shape[1], self.run.rows.shape[2]))
+        masks = reduced_masks(self.run.labels[index.cpu()], (self.run.rows.shape[1], self.run.rows.shape[2]))
         return masks.to(self.run.device).long()
 
     def batch(self, index: Tensor) -> tuple[Tensor, Tensor]:
@@ -38,8 +38,7 @@ class MaskFold(Fold[MaskConfig]):
         images, masks = self.images(index), self.masks(index)
         if self.config.augment == "none":
             return images, masks
-        turned = torch.rand(len(index), generator=self.draws["augment"]) < 0.5
-        turned = turned.to(images.device)
+        turned = torch.rand(len(index), generator=self.draws["augment"], device=images.device) < 0.5
         images = torch.where(turned[:, None, None, None], images.flip(3), images)
         return images, torch.where(turned[:, None, None], masks.flip(2), masks)
 
@@ -151,7 +150,7 @@ def _judge(
         network.eval()
         for index in pieces(trained.judged_rows(run, number), run.scoring_batch):
             features, probs = probabilities(network, run, index, config, (height, width))
-            at = index.numpy()
+            at = index.cpu().numpy()
             given = torch.from_numpy(judged[at]).to(probs.device).long()
             best = probs.max(dim=1)
             own = probs.gather(1, torch.where(given == IGNORED_PIXEL, 0, given)[:, None]).squeeze(1)

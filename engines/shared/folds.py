@@ -30,7 +30,7 @@ class Fold(Generic[C]):
     config: C
     number: int
     rows: Tensor
-    """(M,) int64 the rows that it trains on."""
+    """(M,) int64 the rows that it trains on, on the device."""
     network: nn.Module
     optimizer: torch.optim.Optimizer
     epoch: int = 0
@@ -64,8 +64,7 @@ class Trained:
         """The rows that network ``number`` judges, rising: its part, and the last one also what has no label."""
         if number < len(self.parts) - 1:
             return self.parts[number]
-        labeled = torch.from_numpy(run.data.labeled)
-        return torch.cat([self.parts[number], (~labeled).nonzero().squeeze(1)]).sort().values
+        return torch.cat([self.parts[number], run.rows_where(~run.data.labeled)]).sort().values
 
 
 def train_folds(
@@ -124,7 +123,7 @@ def fold_rows(labeled: Tensor, folds: int, generator: torch.Generator) -> list[T
 
     Never more parts than there are pairs of rows: a batch needs two.
     """
-    order = labeled[torch.randperm(len(labeled), generator=generator)]
+    order = labeled[torch.randperm(len(labeled), generator=generator).to(labeled.device)]
     return [part.sort().values for part in order.tensor_split(min(folds, max(1, len(labeled) // 2)))]
 
 
@@ -144,7 +143,8 @@ def _train_epoch(
 ) -> float:
     fold.epoch = epoch
     fold.draws = {
-        name: make_generator(fold.run.seed, name, fold.number, epoch) for name in ("order", "augment", "meta")
+        name: make_generator(fold.run.seed, name, fold.number, epoch, device=place)
+        for name, place in (("order", "cpu"), ("augment", fold.run.device), ("meta", fold.run.device))
     }
     set_learning_rate(fold.optimizer, learning_rate_at(fold.config, epoch))
     if before is not None:

@@ -2,6 +2,9 @@
 
 Small image sets live on the device as one uint8 tensor and a batch is one indexing step; large ones stay
 in their memory map and a batch is read when it is asked for. Both give the same numbers.
+
+Indices live on the device too, and so do the generators of what a step draws: a step on images that lie on a card
+copies nothing to it. The order of an epoch is drawn on the CPU, the same for every device, and moved once.
 """
 
 from __future__ import annotations
@@ -125,7 +128,7 @@ class ImageStore:
     def raw(self, index: Tensor) -> Tensor:
         """Images at ``index`` (B,) int64 as they are: (B, C, H, W) uint8 on the device."""
         if self._tensor is not None:
-            return self._tensor[index.to(self.device)]
+            return self._tensor[index]
         batch = self._read(index.cpu().numpy())
         if self.device.type == "cuda":
             return batch.pin_memory().to(self.device, non_blocking=True)
@@ -250,7 +253,7 @@ def augment(images: Tensor, kind: str, generator: torch.Generator) -> Tensor:
     mirrored, and flipped. ``zoom_flip``: a part of 7/8 of the sides (224 of 256 px) at the size of the whole, and
     flipped. ``turn_crop_flip``: flipped, turned by any angle, and a part of .3 to 1 of the area with sides of up
     to 4:3 at the size of the whole. ``strong``: :func:`strong_views`. ``none``: unchanged. The draws come from
-    ``generator`` (CPU), in the same number for the same batch size and kind.
+    ``generator``, which lives where the images do, in the same number for the same batch size and kind.
     """
     if kind == "none":
         return images
@@ -263,20 +266,18 @@ def augment(images: Tensor, kind: str, generator: torch.Generator) -> Tensor:
             f"there is no augmentation {kind!r}; use none, shift, shift_flip, crop_flip, zoom_flip or "
             "turn_crop_flip."
         )
-    num, (height, width) = len(images), images.shape[2:]
+    num, (height, width), place = len(images), images.shape[2:], images.device
     crop = kind == "crop_flip"
     reach_y, reach_x = (
         (max(1, height // 8), max(1, width // 8)) if crop else (shift_size((height, width)),) * 2
     )
-    move_y = torch.randint(-reach_y, reach_y + 1, (num, 1), generator=generator)
-    move_x = torch.randint(-reach_x, reach_x + 1, (num, 1), generator=generator)
-    rows = _inside(torch.arange(height) + move_y, height, mirror=crop)  # (B, H)
-    columns = _inside(torch.arange(width) + move_x, width, mirror=crop)  # (B, W)
+    move_y = torch.randint(-reach_y, reach_y + 1, (num, 1), generator=generator, device=place)
+    move_x = torch.randint(-reach_x, reach_x + 1, (num, 1), generator=generator, device=place)
+    rows = _inside(torch.arange(height, device=place) + move_y, height, mirror=crop)  # (B, H)
+    columns = _inside(torch.arange(width, device=place) + move_x, width, mirror=crop)  # (B, W)
     if kind != "shift":
-        flip = torch.rand((num, 1), generator=generator) < 0.5
+        flip = torch.rand((num, 1), generator=generator, device=place) < 0.5
         columns = torch.where(flip, width - 1 - columns, columns)
-    # Whole pixel grids are as large as the images: only the rows and columns travel to the device.
-    rows, columns = rows.to(images.device), columns.to(images.device)
     source = (rows[:, :, None] * width + columns[:, None, :]).reshape(num, 1, -1)
     flat = images.reshape(num, images.shape[1], -1)
     return flat.gather(2, source.expand(-1, images.shape[1], -1)).reshape(images.shape)
@@ -288,7 +289,8 @@ def _through_window(images: Tensor, window: Window, generator: torch.Generator) 
     The part lies inside the turned image; a side that its shape would make longer than the image's is the image's.
     """
     height, width = images.shape[2:]
-    flip, turn, share, shape, across, down = torch.rand((6, len(images)), generator=generator)
+    draws = torch.rand((6, len(images)), generator=generator, device=images.device)
+    flip, turn, share, shape, across, down = draws
     angle = math.radians(window.degrees) * (2 * turn - 1)
     least, most = window.areas
     area = least + (most - least) * share
@@ -304,7 +306,7 @@ def _through_window(images: Tensor, window: Window, generator: torch.Generator) 
             torch.stack([sin / ratio * wide, cos * high, sin / ratio * x + cos * y]),
         ]
     ).movedim(2, 0)
-    places = F.affine_grid(matrix.to(images.device), list(images.shape), align_corners=False)
+    places = F.affine_grid(matrix, list(images.shape), align_corners=False)
     return F.grid_sample(images, places, align_corners=False)
 
 
@@ -327,7 +329,7 @@ def balanced_rows(rows: Tensor, labels: Tensor, most: int, generator: torch.Gene
 
     Rows without a label (-1) are left out; of a class with too few rows all are taken.
     """
-    shuffled = torch.randperm(len(rows), generator=generator)
+    shuffled = torch.randperm(len(rows), generator=generator).to(rows.device)
     shuffled = shuffled[labels[shuffled] >= 0]
     classes = labels[shuffled].unique()
     share = max(1, most // len(classes))
@@ -340,10 +342,11 @@ def epoch_batches(
     """``index`` (M,) in a random order, cut into batches of ``batch_size`` int64 rows.
 
     A remainder of one joins the batch before it, because batch norm cannot train on a single sample; with
-    ``drop_last`` an incomplete batch is left out (unless it is the only one). Give a generator that is made
-    from (seed, epoch), and a resumed run sees the batches of an uninterrupted one.
+    ``drop_last`` an incomplete batch is left out (unless it is the only one). Batches live where ``index`` does.
+    Give a generator (of the CPU) that is made from (seed, epoch), and a resumed run sees the batches of an
+    uninterrupted one.
     """
-    order = index[torch.randperm(len(index), generator=generator)]
+    order = index[torch.randperm(len(index), generator=generator).to(index.device)]
     batches = list(order.split(batch_size))
     if len(batches) > 1 and drop_last and len(batches[-1]) < batch_size:
         batches.pop()
@@ -351,3 +354,8 @@ def epoch_batches(
         last = batches.pop()
         batches[-1] = torch.cat([batches[-1], last])
     yield from batches
+
+
+def moved_together(batches: list[Tensor], device: torch.device) -> list[Tensor]:
+    """Tensors (B, ...) of one kind, at least one of them, on ``device`` by one copy of all."""
+    return list(torch.cat(batches).to(device).split([len(batch) for batch in batches]))

@@ -31,7 +31,7 @@ FEATURES_SCORED = 2048
 
 
 class Rows(Protocol):
-    """N samples that batches are taken from by index (B,) int64. Never writes to its source."""
+    """N samples that batches are taken from by index (B,) int64 on the device. Never writes to its source."""
 
     num_samples: int
     """N."""
@@ -53,7 +53,7 @@ class Rows(Protocol):
         """What ``kind`` of a config means for these rows, ``"auto"`` included."""
 
     def moved(self, index: Tensor, kind: str, generator: torch.Generator) -> Tensor:
-        """``batch`` with every sample moved by its own random amount; ``kind`` is a resolved one."""
+        """``batch``, each sample moved by its own random amount, drawn on the device; ``kind`` is resolved."""
 
     def views(self, index: Tensor, num_views: int, mean_std: MeanStd | None) -> Iterator[Tensor]:
         """At most ``num_views`` test-time views (B, *shape), standardised where ``mean_std`` is given."""
@@ -128,9 +128,8 @@ class FeatureRows:
 
     def _take(self, index: Tensor, view: Tensor | int) -> Tensor:
         if self._tensor is not None:
-            chosen = view.to(self.device) if isinstance(view, Tensor) else view
-            return self._tensor[index.to(self.device), chosen].float()
-        chosen_views = view.numpy() if isinstance(view, Tensor) else view
+            return self._tensor[index, view].float()
+        chosen_views = view.cpu().numpy() if isinstance(view, Tensor) else view
         taken = torch.from_numpy(
             np.asarray(self._features[index.cpu().numpy(), chosen_views], dtype=np.float32)
         )
@@ -154,10 +153,12 @@ class FeatureRows:
         return "view" if kind == "auto" and self.num_views > 1 else "none"
 
     def moved(self, index: Tensor, kind: str, generator: torch.Generator) -> Tensor:
-        """``"view"``: one of the V views of each sample, drawn from ``generator`` (CPU); ``"none"``: the first."""
+        """``"view"``: one of the V views of each sample, drawn on the device; ``"none"``: the first."""
         if kind == "none":
             return self.batch(index)
-        return self._take(index, torch.randint(self.num_views, (len(index),), generator=generator))
+        size = (len(index),)
+        view = torch.randint(self.num_views, size, generator=generator, device=index.device)
+        return self._take(index, view)
 
     def views(self, index: Tensor, num_views: int, mean_std: MeanStd | None) -> Iterator[Tensor]:
         """The first ``num_views`` views, or all of them where there are fewer: (B, D) each."""

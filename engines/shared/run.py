@@ -78,13 +78,15 @@ class Run:
             self.scoring_batch = min(self.scoring_batch, scoring_batch(self.device, (side, side)))
         self._weights_hash = None if config.weights is None else weights_hash(config.weights)
         self.labels = torch.from_numpy(data.given_labels.copy())
-        """(N,) int64 given labels on the CPU, (N, H, W) uint8 masks, or (N,) float64 numbers."""
-        self.labeled = torch.from_numpy(np.flatnonzero(data.labeled))
-        """Rows that have a given label, int64, rising."""
+        """(N,) int64 given labels or (N,) float64 numbers on the device; (N, H, W) uint8 masks on the CPU."""
+        if not isinstance(data, MaskData):
+            self.labels = self.labels.to(self.device)
+        self.labeled = self.rows_where(data.labeled)
+        """Rows that have a given label, int64, rising, on the device."""
         self.evaluation: tuple[Rows, Tensor] | None = None
         if isinstance(data, TrainingData) and data.evaluation is not None:
             heldout = open_rows(data.evaluation.inputs, self.device, resident=config.resident, side=side)
-            self.evaluation = (heldout, torch.from_numpy(data.evaluation.labels.copy()))
+            self.evaluation = (heldout, torch.from_numpy(data.evaluation.labels.copy()).to(self.device))
         self._config, self._on_epoch, self._checkpoint = config, on_epoch, checkpoint
         self._fingerprint: str | None = None
         self.recorder = Recorder(on_epoch, data.num_samples, config.epochs)
@@ -112,6 +114,10 @@ class Run:
                 image_side=self._config.image_side,
             )
         return network.to(self.device)
+
+    def rows_where(self, chosen: NDArray[np.bool_]) -> Tensor:
+        """The rows where ``chosen`` (N,) holds, int64, rising, where all indices of a run live: on the device."""
+        return torch.from_numpy(np.flatnonzero(chosen)).to(self.device)
 
     def inputs(self, index: Tensor, augment: str = "none", moves: torch.Generator | None = None) -> Tensor:
         """Rows at ``index`` (B,) as the networks see them, moved at random by ``moves``: (B, *shape)."""

@@ -58,7 +58,7 @@ def score_pass(
     Raises:
         EngineError: a log-probability is not finite, because the training has diverged.
     """
-    order = torch.arange(store.num_samples) if index is None else index
+    order = torch.arange(store.num_samples, device=store.device) if index is None else index.to(store.device)
     batch_size = batch_size or store.scoring_batch
     was_training = network.training
     network.eval()
@@ -96,15 +96,16 @@ def feature_views(
     network.eval()
     largest = float(np.finfo(np.float16).max)
     found: NDArray[np.float16] | None = None
-    for rows in torch.arange(store.num_samples).split(store.scoring_batch):
-        seen = []
-        for view in store.views(rows, views, mean_std):
+    order = torch.arange(store.num_samples, device=store.device)
+    for start in range(0, len(order), store.scoring_batch):
+        rows, seen = slice(start, start + store.scoring_batch), []
+        for view in store.views(order[rows], views, mean_std):
             with autocast(precision, view.device):
                 seen.append(network(view)[0].float().clamp(-largest, largest).cpu())
         batch = torch.stack(seen, dim=1).numpy().astype(np.float16)
         if found is None:
             found = large_array((store.num_samples, *batch.shape[1:]), np.float16)
-        found[rows.numpy()] = batch
+        found[rows] = batch
     network.train(was_training)
     assert found is not None
     return found
@@ -120,15 +121,15 @@ def heldout_accuracy(
     batch_size: int | None = None,
     precision: str = "float32",
 ) -> float:
-    """Share of the rows of ``store`` classified as ``labels`` (M,), one view, in [0, 1]."""
+    """Share of the rows of ``store`` classified as ``labels`` (M,) on its device, one view, in [0, 1]."""
     was_training = network.training
     network.eval()
     correct = torch.zeros((), dtype=torch.int64, device=store.device)
-    for rows in torch.arange(store.num_samples).split(batch_size or store.scoring_batch):
+    for rows in torch.arange(store.num_samples, device=store.device).split(batch_size or store.scoring_batch):
         (inputs,) = store.views(rows, 1, mean_std)
         with autocast(precision, inputs.device):
             _, logits = network(inputs)
-        correct += (logits.argmax(dim=1) == labels[rows].to(logits.device)).sum()
+        correct += (logits.argmax(dim=1) == labels[rows]).sum()
     network.train(was_training)
     return float(correct) / store.num_samples
 
@@ -193,9 +194,10 @@ class MarginTracker:
 
     @torch.no_grad()
     def update(self, index: Tensor, logits: Tensor, labels: Tensor) -> None:
-        """Add one visit of the samples at ``index`` (B,); logits (B, K), given labels (B,), -1 is skipped."""
-        index = index.to(self._sum.device)
-        labels = labels.to(logits.device)
+        """Add one visit of the samples at ``index`` (B,); logits (B, K), given labels (B,), -1 is skipped.
+
+        All of them on the tracker's device.
+        """
         margin = log_margin(logits.detach(), labels).to(self._sum)
         labeled = (labels != UNLABELED).to(self._sum)
         self._sum.index_add_(0, index, torch.where(labeled > 0, margin, torch.zeros_like(margin)))

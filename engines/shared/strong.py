@@ -21,14 +21,17 @@ def strong_views(images: Tensor, generator: torch.Generator) -> Tensor:
 
     A crop of 40 to 100 % of the area and a side ratio of 3/4 to 4/3, brought back to the size of the image;
     brightness and contrast times 0.6 to 1.4. RGB besides: colour times 0.6 to 1.4, one in five turned grey, and one
-    in two mirrored (digits and scans have a side). Nine numbers an image come from ``generator`` (CPU).
+    in two mirrored (digits and scans have a side). Nine numbers an image come from ``generator``, which lives where
+    the images do.
     """
     num, channels = images.shape[:2]
-    draw = torch.rand((num, 9), generator=generator).to(images)
+    draw = torch.rand((num, 9), generator=generator, device=images.device).to(images.dtype)
     area = SMALLEST_AREA + (1 - SMALLEST_AREA) * draw[:, 0]
     ratio = ((2 * draw[:, 1] - 1) * math.log(ASPECT)).exp().sqrt()
     wide, high = (area.sqrt() * ratio).clamp(max=1), (area.sqrt() / ratio).clamp(max=1)
-    mirror = torch.where(draw[:, 8] < 0.5, -1.0, 1.0).to(images) if channels == 3 else torch.ones_like(wide)
+    mirror = (
+        torch.where(draw[:, 8] < 0.5, -1.0, 1.0).to(images.dtype) if channels == 3 else torch.ones_like(wide)
+    )
     zero = torch.zeros_like(wide)
     moves = torch.stack(
         [

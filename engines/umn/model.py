@@ -198,8 +198,8 @@ class Member:
         self.bench, self.rotation, self.is_hidden = bench, rotation, is_hidden
         config = bench.config
         shown = bench.data.labeled & ~is_hidden
-        self.labeled_rows = torch.from_numpy(np.flatnonzero(shown))
-        self.unlabeled_rows = torch.from_numpy(np.flatnonzero(~shown))
+        self.labeled_rows = bench.run.rows_where(shown)
+        self.unlabeled_rows = bench.run.rows_where(~shown)
         if config.method in ("supervised", "self_paced"):
             self.unlabeled_rows = self.unlabeled_rows[:0]
         self.model = bench.build(rotation)
@@ -260,9 +260,11 @@ class Member:
         passes = math.ceil(needed / len(self.labeled_rows))
         cycle = torch.cat([torch.randperm(len(self.labeled_rows), generator=order) for _ in range(passes)])
         shuffled = torch.randperm(len(self.unlabeled_rows), generator=order)
-        for step, part in enumerate(shuffled.split(self.num_unlabeled)):
-            labeled = cycle[step * self.num_labeled : (step + 1) * self.num_labeled]
-            yield torch.cat([self.labeled_rows[labeled], self.unlabeled_rows[part]]), self.num_labeled
+        labeled_rows = self.labeled_rows[cycle.to(self.bench.device)]
+        unlabeled_rows = self.unlabeled_rows[shuffled.to(self.bench.device)]
+        for step, part in enumerate(unlabeled_rows.split(self.num_unlabeled)):
+            labeled = labeled_rows[step * self.num_labeled : (step + 1) * self.num_labeled]
+            yield torch.cat([labeled, part]), self.num_labeled
 
     def train_epoch(self, epoch: int) -> tuple[dict[str, float], float]:
         """One epoch: means of every term of the loss, and the accuracy on the labels shown."""
@@ -271,7 +273,7 @@ class Member:
         key = (self.rotation, epoch)
         draws = Draws(
             make_generator(bench.seed, "order", *key),
-            make_generator(bench.seed, "moves", *key),
+            make_generator(bench.seed, "moves", *key, device=bench.device),
             make_generator(bench.seed, "noise", *key, device=bench.device),
         )
         self.model.train()
@@ -288,9 +290,9 @@ class Member:
         """One step of the paper's algorithm; returns the detached mean of every term."""
         bench, config = self.bench, self.bench.config
         self.step += 1
-        labels = bench.labels[rows].clone()
+        labels = bench.labels[rows]
         labels[num_labeled:] = UNLABELED
-        batch = Batch(rows, labels.to(bench.device), num_labeled, bench.moved(rows, draws))
+        batch = Batch(rows, labels, num_labeled, bench.moved(rows, draws))
         with autocast(config.precision, bench.device):
             if config.method in GENERATIVE:
                 loss, terms = self._generative_loss(batch, draws)

@@ -132,7 +132,7 @@ class _Training:
         self.margin = MarginTracker(num_samples)
 
     def judged_rows(self, member: Member) -> torch.Tensor:
-        """Labeled rows that this model judges: those hidden from it, or all where nothing is hidden."""
+        """Labeled rows that this model judges, on the CPU: those hidden from it, or all where nothing is hidden."""
         return torch.from_numpy(np.flatnonzero(self.hidden_in == member.rotation))
 
     def audit(self) -> _Audit:
@@ -142,7 +142,7 @@ class _Training:
         agreement = []
         for member in self.members:
             rows = self.judged_rows(member)
-            labels = bench.labels[rows]
+            labels = torch.from_numpy(bench.data.given_labels[rows.numpy()])
             guider, learner = (bench.run.score(network, index=rows) for network in _networks(member))
             column = labels.numpy()[:, None]
             gap = np.take_along_axis(guider.pred_probs, column, 1) - np.take_along_axis(
@@ -263,7 +263,7 @@ def _unseen_classes(training: _Training) -> list[int]:
     given = training.bench.data.given_labels
     unseen: set[int] = set()
     for member in training.members:
-        shown = set(given[member.labeled_rows.numpy()].tolist())
+        shown = set(given[member.labeled_rows.cpu().numpy()].tolist())
         unseen |= set(given[training.judged_rows(member).numpy()].tolist()) - shown
     return sorted(unseen)
 

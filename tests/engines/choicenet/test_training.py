@@ -36,6 +36,7 @@ from engines.choicenet.training import (
     _heldout,
     _keep_rate,
     _mix,
+    _pairs,
     _sample_losses,
     _step,
     _Training,
@@ -198,7 +199,8 @@ def test_block__components_start_apart() -> None:
 
 def test_mix__keeps_the_larger_part_and_mixes_losses_like_labels() -> None:
     images, labels = torch.rand(50, 1, 2, 2), torch.arange(50) % 4
-    mixed = _mix(images, labels, np.random.default_rng(0))
+    [pair] = _pairs(np.random.default_rng(0), [50], CPU)
+    mixed = _mix(images, labels, *pair)
     assert mixed.share is not None
     assert mixed.other_labels is not None
     assert float(mixed.share.min()) >= 0.5

@@ -1,17 +1,23 @@
-"""Every tensor of a training on CUDA is on CUDA: looked at on a pretended card, because CI has no real one."""
+"""Every tensor of a training on CUDA is on CUDA, and no step copies one there.
+
+Looked at on a pretended card, because CI has no real one.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from engines.contract import EpochRecord
 from engines.registry import ENGINES
-from tests.engines.helpers import MemoryCheckpoint, digits_data
+from tests.engines.helpers import MemoryCheckpoint, digits_data, on_features
 from tests.engines.pretended_cuda import DeviceMismatchError, pretended_cuda
 
 SHORT: dict[str, dict[str, Any]] = {
@@ -45,18 +51,42 @@ CASES = [
 ]
 
 
+RESIDENT: list[tuple[str, dict[str, Any]]] = [
+    *((engine, changes) for engine, changes in CASES if changes.get("resident") != "no"),
+    ("cross_entropy", {"folds": 2, "rounds": 2}),
+    ("l2b", {"variant": "bootstrap"}),
+    ("l2b", {"derivative": "last_layer", "base": "divide_mix"}),
+    ("l2b", {"derivative": "last_layer", "base": "unicon"}),
+    ("l2b", {"derivative": "last_layer", "base": "c2d"}),
+    ("choicenet", {"coteaching": True}),
+]
+"""What has all rows on the card: where they are streamed, each step brings its own."""
+ON_IMAGES_AND_FEATURES = [
+    *((engine, changes, "images") for engine, changes in RESIDENT),
+    *(
+        (engine, changes, "features")
+        for engine, changes in RESIDENT
+        if not {"base", "network"} & set(changes)  # these are for images
+    ),
+]
+
+
+def short_config(engine: str, changes: dict[str, Any]) -> Any:
+    """``quick`` with few epochs, in one precision: the pretended card is no device that computes in bfloat16."""
+    base = {"epochs": 3, "network": "conv3", "batch_size": 64, "precision": "float32"}
+    config = ENGINES[engine].config_type.preset("quick")
+    if hasattr(config, "trainings"):
+        base["trainings"] = 1
+    return dataclasses.replace(config, **{**base, **SHORT.get(engine, {}), **changes})
+
+
 class _StoppedError(Exception):
     pass
 
 
 @pytest.mark.parametrize(("engine", "changes"), CASES, ids=lambda value: str(value))
 def test_train__on_a_pretended_card_equals_the_cpu_and_resumes(engine: str, changes: dict[str, Any]) -> None:
-    spec = ENGINES[engine]
-    # One precision: the pretended card is no device that computes in bfloat16.
-    base = {"epochs": 3, "network": "conv3", "batch_size": 64, "precision": "float32"}
-    config = dataclasses.replace(
-        spec.config_type.preset("quick"), **{**base, **SHORT.get(engine, {}), **changes}
-    )
+    spec, config = ENGINES[engine], short_config(engine, changes)
     data, _ = digits_data(200, num_unlabeled=20, num_trusted=60, with_evaluation=True)
     checkpoint, seen = MemoryCheckpoint(), []
 
@@ -72,6 +102,66 @@ def test_train__on_a_pretended_card_equals_the_cpu_and_resumes(engine: str, chan
     on_cpu = spec.train(data, config, seed=0, device="cpu")
     assert "pretended" in on_card.provenance.device
     np.testing.assert_array_equal(on_card.trust_score, on_cpu.trust_score)
+
+
+@pytest.mark.parametrize(("engine", "changes", "kind"), ON_IMAGES_AND_FEATURES, ids=lambda value: str(value))
+def test_train__no_step_copies_anything_to_the_card(engine: str, changes: dict[str, Any], kind: str) -> None:
+    data, _ = digits_data(120, num_unlabeled=10, num_trusted=50, with_evaluation=True)
+    if kind == "features":
+        data, changes = on_features(data), {**changes, "network": "auto"}
+
+    def copies(batch_size: int) -> Counter[str]:
+        config = short_config(engine, {**changes, "batch_size": batch_size, "epochs": 2})
+        with pretended_cuda() as card:
+            ENGINES[engine].train(data, config, seed=0, device="cuda")
+        return card.copies
+
+    few_steps, many_steps = copies(64), copies(16)
+    # By line of the engines; what a run copies once, or once an epoch, is in both.
+    assert many_steps == few_steps
+
+
+def test_pretended_cuda__counts_copies_to_the_card_and_waits_for_it() -> None:
+    def counted(work: Callable[[Tensor], Any]) -> tuple[int, int]:
+        with pretended_cuda() as card:
+            work(torch.arange(3.0, device="cuda"))
+        return card.copies.total(), card.waits.total()
+
+    here = np.array([0, 1])
+    copies: list[Callable[[Tensor], Any]] = [
+        lambda _: torch.ones(2).to("cuda"),
+        lambda there: torch.tensor(2.0).to(there),
+        lambda _: torch.ones(2).cuda(),
+        lambda _: torch.tensor([1.0], device="cuda"),
+        lambda _: torch.as_tensor(here, device="cuda"),
+        lambda there: there.new_tensor(4),
+        lambda there: there[torch.tensor([0, 1])],
+        lambda there: there[[0, 1]],
+        lambda there: there[here],
+        lambda there: there.__setitem__((torch.tensor([0]),), 1.0),
+        lambda there: there.copy_(torch.zeros(3)),
+    ]
+    assert [counted(one) for one in copies] == [(1, 0)] * len(copies)
+    waits: list[Callable[[Tensor], Any]] = [
+        lambda there: there.cpu(),
+        lambda there: there.tolist(),
+        lambda there: float(there[0]),
+        lambda there: bool(there.any()),
+        lambda there: there[there > 1],
+        lambda there: there.nonzero(),
+    ]
+    assert [counted(one) for one in waits] == [(0, 1)] * len(waits)
+    nothing: list[Callable[[Tensor], Any]] = [
+        lambda there: there.to("cuda"),
+        lambda there: there * torch.tensor(2.0) + 1,
+        lambda there: there[torch.arange(2, device="cuda")],
+        lambda there: there[1:],
+        lambda there: there.__setitem__(slice(1), 0.0),
+        lambda _: torch.ones(0).to("cuda"),
+        lambda _: torch.full((2,), 3.0, device="cuda"),
+        lambda there: there.new_full((), 3.0),
+    ]
+    assert [counted(one) for one in nothing] == [(0, 0)] * len(nothing)
 
 
 def test_pretended_cuda__refuses_what_a_card_refuses() -> None:

@@ -32,9 +32,10 @@ from auditor.catalog.records import Audit, EngineRun, Sample
 from auditor.ground.errors import NotFoundError
 from auditor.ground.files import load_array, load_arrays, load_json, written_whole
 from auditor.ground.wording import plural
-from auditor.statistics import LEAST_WEIGHT, engine_sentence, headline
+from auditor.statistics import LEAST_WEIGHT, Confusions, engine_sentence, headline
 
 RANKS = "ranks.npz"
+CONFUSIONS = "confusions.npz"
 FEATURES = "features"
 """Instead of an engine's name: what the backbone saw, or the user's own features."""
 ON = "_on_"
@@ -77,8 +78,7 @@ class Evidence:
     error_probability: float
     trust_score: float
     top_classes: list[tuple[int, float]]
-    """(class, mean probability by the witnesses' weights, as the suggestion has it), the likeliest first, at most
-    nine."""
+    """(class, mean probability as the suggestion has it), the likeliest first, at most nine."""
     verdicts: list[EngineVerdict]
     neighbours: list[int]
     """The samples that look most alike."""
@@ -102,6 +102,43 @@ def keep_ranks(audit_id: int, rank: NDArray[np.integer], settled_at: str) -> Non
     """Keep the ranking beside the arrays: the worst of a region of millions are then found without the catalog."""
     with written_whole(folders.of_audit(audit_id) / RANKS) as path, path.open("wb") as file:
         np.savez(file, rank=rank.astype(np.int32), settled_at=settled_at)
+
+
+def keep_confusions(audit_id: int, confusions: Confusions | None, settled_at: str) -> None:
+    """Keep which classes are given for which others beside the arrays: how the suggestions came about."""
+    path = folders.of_audit(audit_id) / CONFUSIONS
+    if confusions is None:
+        path.unlink(missing_ok=True)
+        return
+    names, weights = list(confusions.weights), np.array(list(confusions.weights.values()))
+    with written_whole(path) as beside, beside.open("wb") as file:
+        np.savez(
+            file, of_given=confusions.of_given, names=np.array(names), weights=weights, settled_at=settled_at
+        )
+
+
+def _mean_opinion(
+    audit: Audit, opinions: Mapping[str, NDArray[np.floating]], given: int
+) -> NDArray[np.float64]:
+    """(K,) probability of each class of one sample, as its suggestion has it.
+
+    An earlier version kept no confusions, and neither does a settling that was killed just before: then the mean by
+    the witnesses' weights.
+    """
+    path = folders.of_audit(audit.id) / CONFUSIONS
+    if path.exists():
+        of_given, names, weights, settled_at = load_arrays(
+            path, "of_given", "names", "weights", "settled_at", remedy=AGAIN
+        )
+        known = dict(zip(names.tolist(), weights.tolist(), strict=True))
+        if str(settled_at) == audit.summary.get("settled_at") and set(opinions) <= set(known):
+            shares = [max(known[name], LEAST_WEIGHT) for name in opinions]
+            probs = np.average(list(opinions.values()), axis=0, weights=shares)
+            if given >= 0:
+                probs = probs * of_given[given]
+            return np.asarray(probs / probs.sum(), dtype=np.float64)
+    shares = [max(audit.summary["weights"].get(name, 0.0), LEAST_WEIGHT) for name in opinions]
+    return np.asarray(np.average(list(opinions.values()), axis=0, weights=shares), dtype=np.float64)
 
 
 def worst_of(audit: Audit, sample_ids: NDArray[np.integer], *, most: int) -> pd.DataFrame:
@@ -340,8 +377,7 @@ def evidence(audit_id: int, sample_id: int) -> Evidence:
             opinions[name] = own[sample_id]
             verdicts.append(_own_verdict(name, own[sample_id], score.given_label, dataset.class_names))
     votes = [(verdict.title, verdict.predicted_label) for verdict in verdicts]
-    weights = [max(audit.summary["weights"].get(name, 0.0), LEAST_WEIGHT) for name in opinions]
-    probs = np.average(list(opinions.values()), axis=0, weights=weights)
+    probs = _mean_opinion(audit, opinions, score.given_label)
     order = np.argsort(-probs, kind="stable")[:TOP_CLASSES]
     has_features = (engine_folder(audit_id, FEATURES) / "neighbours.npy").exists()
     alike_in = FEATURES if has_features else engines[0] if engines else ""

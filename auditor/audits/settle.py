@@ -64,6 +64,7 @@ def settle(audit_id: int) -> Consensus:
     summary["outdated"] = {name: int(rows.sum()) for name, rows in outdated.items()}
     store(audit, columns, summary)
     arrays.keep_ranks(audit_id, columns["rank"], summary["settled_at"])
+    arrays.keep_confusions(audit_id, found.confusions, summary["settled_at"])
     return found
 
 
@@ -261,6 +262,8 @@ def _summary(found: Consensus) -> dict[str, Any]:
         "rows_chose_weights": found.learning is not None and bool(found.learning.any()),
         "weighting": found.weighting,
         "weights_sentence": found.weights_sentence,
+        "confusions_share": found.confusions_share,
+        "direction": None if found.confusions is None else found.confusions.direction,
         "rank_correlations": _rounded(found.rank_correlations),
         "structured_noise": found.structured_noise,
         "structured_noise_sentence": found.structured_noise_sentence,

@@ -1,5 +1,6 @@
 """What can be said about labels from arrays alone: trust, suggestions, rates, promises. Pure functions."""
 
+from auditor.statistics.confusions import Confusions
 from auditor.statistics.consensus import Consensus, combine
 from auditor.statistics.influence import Influence, influence
 from auditor.statistics.intervals import Interval, rate_interval
@@ -52,6 +53,7 @@ __all__ = [
     "UNSURE",
     "ClassPair",
     "ClassReport",
+    "Confusions",
     "Consensus",
     "ErrorsLeft",
     "Exchangeability",

@@ -67,6 +67,8 @@ class Confusions:
     """(K, K) [true, given], rows sum to 1, no value 0."""
     direction: float
     """In [0, 1]: 0 = every class is given for every other as often, 1 = each for one other."""
+    weights: Mapping[str, float]
+    """By witness, what it counts in the mean prediction; one of weight 0 is heard where no other speaks."""
 
     @property
     def pattern(self) -> float:
@@ -77,6 +79,11 @@ class Confusions:
     def power(self) -> float:
         """Power of T in the posterior, 1/2 to 1."""
         return (1.0 + self.pattern) / 2
+
+    @property
+    def of_given(self) -> NDArray[np.float32]:
+        """(K, K) [given, true]: what a sample's probabilities are multiplied by, before they sum to 1 again."""
+        return np.asarray((self.transition**self.power).T, dtype=np.float32)
 
     @property
     def share(self) -> float:
@@ -167,7 +174,7 @@ def fit_confusions(
     counts = np.bincount(cells, minlength=num_classes**2).reshape(num_classes, num_classes).astype(np.float64)
     labels = np.bincount(given, minlength=num_classes) / len(given)
     transition = np.maximum(_likeliest(probs, given, labels), LEAST_OF_COUNTS * _as_shares(counts, labels))
-    return Confusions(transition / transition.sum(axis=1, keepdims=True), direction(counts))
+    return Confusions(transition / transition.sum(axis=1, keepdims=True), direction(counts), weights)
 
 
 def _in_order(voters: Sequence[Witness], weights: Mapping[str, float]) -> NDArray[np.float32]:
@@ -178,7 +185,6 @@ def by_confusions(
     witnesses: Sequence[Witness],
     given_labels: NDArray[np.integer],
     confusions: Confusions,
-    weights: Mapping[str, float],
 ) -> ByConfusions:
     """Judge every label by the mean prediction and ``confusions``, in one pass.
 
@@ -186,10 +192,9 @@ def by_confusions(
         witnesses: ones without predictions are passed over.
         given_labels: (N,) int in {-1, 0..K-1}.
         confusions: of ``fit_confusions``.
-        weights: by witness, of ``weights_of_mean``.
     """
     voters = [witness for witness in witnesses if witness.pred_probs is not None]
-    in_order = _in_order(voters, weights)
+    in_order = _in_order(voters, confusions.weights)
     num, num_classes = len(given_labels), len(confusions.transition)
     found = ByConfusions(
         margin=np.full(num, np.nan, dtype=np.float32),
@@ -197,7 +202,7 @@ def by_confusions(
         other_label=np.full(num, -1, dtype=np.int32),
         other_probability=np.full(num, np.nan, dtype=np.float32),
     )
-    of_given = (confusions.transition**confusions.power).T.astype(np.float32)  # [given, true]
+    of_given = confusions.of_given
     for rows in row_chunks(num, num_classes):
         probs = mean_predictions(voters, rows, in_order)
         given = np.asarray(given_labels[rows])

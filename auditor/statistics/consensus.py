@@ -294,7 +294,7 @@ class _Opinions:
         confusions = fit_confusions(self.witnesses, self.given_labels, self.num_classes, weights)
         if confusions is None:
             return _Rankings(self.ranks, None, None, None)
-        found = by_confusions(self.witnesses, self.given_labels, confusions, weights)
+        found = by_confusions(self.witnesses, self.given_labels, confusions)
         by_class = rank_percentiles(found.margin, np.isfinite(found.margin))
         return _Rankings(self.ranks, by_class, confusions, found)
 

@@ -47,8 +47,8 @@ def test_by_confusions__is_bayes_rule_row_by_row() -> None:
     probs[7] = np.nan
     transition = rng.dirichlet(np.ones(4), size=4)
     for towards in (0.0, 0.3, 1.0):  # the power is 1/2, .6 and 1
-        known = Confusions(transition, towards)
-        found = by_confusions([saying(probs)], given, known, ONE)
+        known = Confusions(transition, towards, ONE)
+        found = by_confusions([saying(probs)], given, known)
         for row in range(50):
             if row == 7:
                 assert np.isnan(found.margin[row])
@@ -75,7 +75,7 @@ def test_confusions__pattern_power_and_share_follow_the_direction() -> None:
     eye = np.eye(3)
     said = [
         (one.pattern, one.power, one.share)
-        for one in (Confusions(eye, d) for d in (0.1, 0.25, 0.375, 0.5, 0.9))
+        for one in (Confusions(eye, d, ONE) for d in (0.1, 0.25, 0.375, 0.5, 0.9))
     ]
     expected = [(0, 0.5, 0.5), (0, 0.5, 0.5), (0.5, 0.75, 0.625), (1, 1, 0.75), (1, 1, 0.75)]
     np.testing.assert_allclose(said, expected)
@@ -211,9 +211,9 @@ def test_both__do_not_depend_on_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     witness = make_witness(world)
     whole = fit_confusions([witness], world.given_labels, 4, ONE)
     assert whole is not None
-    judged = by_confusions([witness], world.given_labels, whole, ONE)
+    judged = by_confusions([witness], world.given_labels, whole)
     monkeypatch.setattr(evidence, "CHUNK_CELLS", 28)
-    again = by_confusions([witness], world.given_labels, whole, ONE)
+    again = by_confusions([witness], world.given_labels, whole)
     np.testing.assert_allclose(again.margin, judged.margin, rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(again.other_label, judged.other_label)
     monkeypatch.setattr(module, "MOST_ROWS", 250)  # every second row

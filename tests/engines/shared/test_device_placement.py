@@ -54,6 +54,8 @@ CASES = [
 RESIDENT: list[tuple[str, dict[str, Any]]] = [
     *((engine, changes) for engine, changes in CASES if changes.get("resident") != "no"),
     ("cross_entropy", {"folds": 2, "rounds": 2}),
+    ("cross_entropy", {"augment": "shift_flip"}),
+    ("cross_entropy", {"augment": "turn_crop_flip"}),
     ("l2b", {"variant": "bootstrap"}),
     ("l2b", {"derivative": "last_layer", "base": "divide_mix"}),
     ("l2b", {"derivative": "last_layer", "base": "unicon"}),
@@ -66,7 +68,7 @@ ON_IMAGES_AND_FEATURES = [
     *(
         (engine, changes, "features")
         for engine, changes in RESIDENT
-        if not {"base", "network"} & set(changes)  # these are for images
+        if not {"augment", "base", "network"} & set(changes)  # these are for images
     ),
 ]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from engines.shared.averaged import AveragedConfig
+from engines.shared.averaged import FEW_ROWS, AveragedConfig
 from engines.shared.config import at_least, check_preset, one_of, within
 from engines.shared.work import Work, cost_of_steps
 
@@ -20,6 +20,8 @@ GUIDER_ALONE = ("mean_teacher",)
 NEED_NOISE_RATE = ("m_vae", "self_paced")
 UMN_STEP = {False: (1.55, 0.03), True: (0.65, 0.26)}
 """Plain steps that a step takes as long as, on images and on features: at least, and for each class (measured)."""
+ROTATIONS, ROTATIONS_ON_FEW = 2, 5
+"""Models unless told otherwise, and on features of few samples (``UMNConfig.rotations_for``)."""
 BATCH_ON_FEATURES = 512
 """What ``UMN_STEP`` was measured with on features."""
 PUBLISHED_NETWORK = "published"
@@ -39,8 +41,9 @@ class UMNConfig(AveragedConfig):
     ``"self_paced"`` (MentorNet without a mentor: small-loss rows only); ``"supervised"``."""
     known_noise_rate: float | None = None
     """Share of wrong labels, for ``m_vae`` and ``self_paced`` only; UMN needs none."""
-    rotations: int = 2
-    """Number of models. Each judges one part of the labels and does not train on it; 1: no label is hidden."""
+    rotations: int | None = None
+    """Number of models. Each judges one part of the labels and does not train on it; 1: no label is hidden. None: 5
+    on features of at most 2,000 samples, which half of the labels teach too little, else 2."""
     labeled_share: float | None = None
     """Labeled share of a batch; None: as in the samples, at least 0.05 (the paper's 5 of 100)."""
 
@@ -103,7 +106,8 @@ class UMNConfig(AveragedConfig):
     def problems(self) -> list[str]:
         found = [
             *super().problems(),
-            *at_least(self, 1, "rotations", "latent_b", "upper_hidden", "width", "y_chunk"),
+            *(at_least(self, 1, "rotations") if self.rotations is not None else ()),
+            *at_least(self, 1, "latent_b", "upper_hidden", "width", "y_chunk"),
             *at_least(self, 0, "lambda_y"),
             *within(self, 1e-6, 0.5, "epsilon_floor"),
             *within(self, 0, 1, "ramp_share", "adam_beta2"),
@@ -140,11 +144,23 @@ class UMNConfig(AveragedConfig):
     def work_of_one(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:
         one = super().work_of_one(num_rows, num_classes, on_features=on_features)
         base, per_class = UMN_STEP[on_features]
-        trained = self.rotations * one.trained * (base + per_class * num_classes)
+        rotations = self.rotations_for(num_rows, on_features=on_features)
+        trained = rotations * one.trained * (base + per_class * num_classes)
         if on_features:
             trained *= cost_of_steps(self.batch_size_for(num_rows), BATCH_ON_FEATURES)
         # Guider and learner judge every label after the audited epochs, and look at all views in the end.
         return Work(trained, 2 * one.scored + (2 * len(self.audited_epochs) + 1) * num_rows)
+
+    def rotations_for(self, num_rows: int, *, on_features: bool) -> int:
+        """How many models a run on ``num_rows`` samples has.
+
+        Measured with five trainings on features of CIFAR-10 and photos, AUROC with 2 rotations and with 5: 341
+        photos .706 and .717 (ten draws), human labels of 1,000 rows .935 and .935, .957 and .957, 500 rows with
+        asymmetric errors of 20 and 40 % .892 and .905, .826 and .837, with pair flips of 45 % .740 and .825.
+        """
+        if self.rotations is not None:
+            return self.rotations
+        return ROTATIONS_ON_FEW if on_features and num_rows <= FEW_ROWS else ROTATIONS
 
     @property
     def audited_epochs(self) -> frozenset[int]:

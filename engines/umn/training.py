@@ -49,7 +49,7 @@ from engines.shared.device import memory_errors_explained
 from engines.shared.run import Run
 from engines.shared.scoring import MarginTracker, normalized_probs, test_time_margin, trust_from_evidence
 from engines.shared.selection import deal_by_class
-from engines.umn.config import GUIDER_ALONE, UMNConfig
+from engines.umn.config import GUIDER_ALONE, ROTATIONS, UMNConfig
 from engines.umn.model import Bench, Member
 from engines.umn.signals import EpsilonTracker
 
@@ -82,8 +82,11 @@ def train(
         standardized=config.standardized,
     )
     bench = Bench(run, config)
-    hidden_in = deal_by_class(data.given_labels, config.rotations, seed=seed, name="rotations")
-    members = [Member(bench, r, (hidden_in == r) & (config.rotations > 1)) for r in range(config.rotations)]
+    rotations = config.rotations_for(data.num_samples, on_features=run.on_features)
+    if config.rotations is None:  # no label is hidden where there are none to share out
+        rotations = min(rotations, max(ROTATIONS, int(data.labeled.sum())))
+    hidden_in = deal_by_class(data.given_labels, rotations, seed=seed, name="rotations")
+    members = [Member(bench, r, (hidden_in == r) & (rotations > 1)) for r in range(rotations)]
     training = _Training(bench, members, hidden_in)
 
     # 1. Go on where an earlier run of the same work stopped.
@@ -230,7 +233,7 @@ def _result(training: _Training) -> EngineResult:
             "unlabeled_per_batch": training.members[0].num_unlabeled,
             "classes_unseen_where_judged": _unseen_classes(training),
         },
-        is_out_of_sample=config.rotations > 1,
+        is_out_of_sample=len(training.members) > 1,
     )
 
 

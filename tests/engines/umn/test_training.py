@@ -55,8 +55,9 @@ def bench_of(data: TrainingData, config: UMNConfig) -> Bench:
 
 def member_of(data: TrainingData, **changes: Any) -> Member:
     config = tiny(**changes)
-    hidden_in = deal_by_class(data.given_labels, config.rotations, seed=0, name="rotations")
-    return Member(bench_of(data, config), 0, (hidden_in == 0) & (config.rotations > 1))
+    rotations = config.rotations_for(data.num_samples, on_features=False)
+    hidden_in = deal_by_class(data.given_labels, rotations, seed=0, name="rotations")
+    return Member(bench_of(data, config), 0, (hidden_in == 0) & (rotations > 1))
 
 
 # --- Rotations --------------------------------------------------------------------------------------------
@@ -68,6 +69,25 @@ def test_deal_by_class__every_label_is_hidden_once_in_equal_shares() -> None:
     assert (rotation[given == -1] == -1).all()
     assert np.bincount(rotation[given == 0]).tolist() == [2, 2, 2]
     assert np.bincount(rotation[given == 1]).tolist() == [1, 1, 1]
+
+
+def test_rotations__more_on_few_rows_of_features_unless_told_otherwise() -> None:
+    config = UMNConfig()
+    assert [config.rotations_for(num, on_features=True) for num in (2_000, 2_001)] == [5, 2]
+    assert config.rotations_for(50, on_features=False) == 2
+    assert dataclasses.replace(config, rotations=3).rotations_for(50, on_features=True) == 3
+    assert UMNConfig.preset("paper").rotations_for(50, on_features=True) == 1
+    few, many = (config.work_of_one(num, 4, on_features=True).trained / num for num in (2_000, 2_001))
+    assert few == pytest.approx(many * 5 / 2, rel=0.01)
+    features = np.random.default_rng(0).normal(size=(40, 2, 6)).astype(np.float32)
+    given = np.full(40, -1)
+    given[:3] = (0, 1, 1)  # fewer labels than rotations
+    short = dataclasses.replace(UMNConfig.preset("quick").for_features(), epochs=1, trainings=1)
+    hidden = []
+    for labels in (given, np.arange(40) % 2):
+        result = train(TrainingData(None, labels, 2, features=features), short, device="cpu")
+        hidden.append(result.is_out_of_sample)
+    assert hidden == [True, True]
 
 
 def test_deal_by_class__more_rotations_than_labels_is_a_clear_error() -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from auditor.statistics import Consensus, Witness, combine, witness_from_probabilities
 from auditor.statistics.choice import choose
-from auditor.statistics.consensus import weighted_trust
+from auditor.statistics.consensus import joined_trust
 from auditor.statistics.weights import weightings
 from benchmarks import images
 from benchmarks.backbones import PROBLEMS, RESULTS, WORK
@@ -110,7 +110,14 @@ def after_looks(
         noise_rate=whole.guessed_noise_rate.point,
         neighbours=neighbours,
     )
-    trust = np.stack([weighted_trust(whole.witness_ranks, one) for one in candidates], axis=1)
+    # The mean prediction that confusions are read off stays that of the first weighting.
+    trust = np.stack(
+        [
+            joined_trust(whole.witness_ranks, one, whole.confusion_ranks, whole.confusions_share)
+            for one in candidates
+        ],
+        axis=1,
+    )
     scores = [scores_of(wrong, -column) for column in trust.T]
     found: dict[str, Any] = {
         f"weights by {one.name}": row

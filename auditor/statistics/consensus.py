@@ -78,6 +78,7 @@ STRUCTURED_BELOW = 0.7
 OTHER_RANKING = 0.95
 """Rank correlation below which the ranking by the second weighting is another one than that which leads."""
 MIN_ROWS_FOR_CORRELATION = 30
+ONE_WAY = "Wrong labels of a class are mostly the same one or two other classes; Classes shows which."
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +119,8 @@ class Consensus:
     """Which classes are given for which others; None where nobody predicts."""
     confusions_share: float
     """What the ranking by confusions counts beside that by the witnesses, in [0, 1]."""
+    confusion_ranks: NDArray[np.float32] | None
+    """(N,) rank percentiles by confusions; None where nobody predicts."""
     rank_correlations: NDArray[np.float64]
     """(W, W) Spearman; NaN where two witnesses share too few samples."""
     structured_noise: bool
@@ -198,6 +201,8 @@ def combine(
     if weighting.other is not None:
         structured, structured_sentence = True, _with_other(structured, structured_sentence, weighting.other)
     trust = weighting.trust_score
+    if weighting.rankings.confusions is not None and weighting.rankings.confusions.pattern > 0:
+        structured_sentence = f"{structured_sentence} {ONE_WAY}"
 
     # 2. How many, and from which class to which.
     noise = _estimate_noise(of_heard, guessed_rate, given_labels, num_classes, verified, weighting)
@@ -232,6 +237,7 @@ def combine(
         weights_sentence=weighting.sentence,
         confusions=weighting.rankings.confusions,
         confusions_share=weighting.confusions_share,
+        confusion_ranks=weighting.rankings.by_class,
         rank_correlations=correlations,
         structured_noise=structured,
         structured_noise_sentence=structured_sentence,
@@ -317,12 +323,7 @@ class _Rankings:
 
     def trust(self, weighting: Weighting) -> NDArray[np.float32]:
         """(N,) in [0, 1]; NaN where no witness has an opinion."""
-        trust = weighted_trust(self.ranks, weighting)
-        if self.by_class is None:
-            return trust
-        own = rank_percentiles(trust, np.isfinite(trust))
-        share = np.where(np.isfinite(self.by_class), np.float32(self.share), np.float32(0))
-        return np.asarray((1 - share) * own + share * np.nan_to_num(self.by_class), dtype=np.float32)
+        return joined_trust(self.ranks, weighting, self.by_class, self.share)
 
     def log_odds(self) -> NDArray[np.float64]:
         """(N, W), and one more column by confusions where there is one."""
@@ -424,6 +425,24 @@ def weighted_trust(ranks: NDArray[np.float32], weighting: Weighting) -> NDArray[
     nobody = (total == 0) & spoken.any(axis=1)
     mean[nobody] = np.nanmean(ranks[nobody], axis=1)
     return mean.astype(np.float32)
+
+
+def joined_trust(
+    ranks: NDArray[np.float32],
+    weighting: Weighting,
+    confusion_ranks: NDArray[np.float32] | None,
+    share: float,
+) -> NDArray[np.float32]:
+    """(N,) mean of two rankings: by the (N, W) ranks as they are weighed, and by confusions, which count ``share``.
+
+    NaN where no witness has an opinion; where only confusions have none, the witnesses decide alone.
+    """
+    trust = weighted_trust(ranks, weighting)
+    if confusion_ranks is None:
+        return trust
+    own = rank_percentiles(trust, np.isfinite(trust))
+    shares = np.where(np.isfinite(confusion_ranks), np.float32(share), np.float32(0))
+    return np.asarray((1 - shares) * own + shares * np.nan_to_num(confusion_ranks), dtype=np.float32)
 
 
 def _choose(

@@ -253,6 +253,7 @@ def test_combine__errors_that_follow_a_pattern_stand_out_and_are_named() -> None
     mean[rows, world.given_labels] = -1
     hits = (mean.argmax(axis=1) == world.true_labels)[world.is_wrong].mean()
     assert (found.suggested_label == world.true_labels)[world.is_wrong].mean() > hits + 0.05
+    assert "the same one or two other classes" in found.structured_noise_sentence
     assert f"{found.confusions_share:.0%} of the score asks which classes" in found.weights_sentence
 
 

@@ -8,7 +8,7 @@ import os
 import pickle
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -89,6 +89,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next((at for at, name in enumerate(LONGEST_FIRST) if name in parts), len(LONGEST_FIRST))
 
     items.sort(key=place)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """No garbage is looked for while all test files are imported: that took each worker 1.5 s."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_finish() -> None:

@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from auditor.audits import arrays, own_models, settle
+from auditor.catalog import folders
 from auditor.ground.errors import ImportRefusedError, NotFoundError
 from auditor.importing import imports
 from auditor.outputs import report
@@ -43,21 +44,43 @@ def test_add__is_heard_shown_and_forgotten(audited: tuple[Digits, int], tmp_path
     added = own_models.add("digits", path)
     assert added == own_models.Added("mine", len(rows), 300)
     assert len(arrays.evidence(audit_id, wrong).verdicts) == 1  # this audit has not heard it yet
-    weights = settle.settle(audit_id).weights
+    settled = settle.settle(audit_id)
     found = arrays.evidence(audit_id, wrong)
     assert [verdict.title for verdict in found.verdicts] == [before.verdicts[0].title, "mine"]
     assert found.verdicts[1].predicted_label == digits.true_labels[wrong]
     assert np.isnan(found.verdicts[1].trust)
     assert "witnesses" in found.headline
+    assert settled.confusions is not None
+    counts = settled.confusions.weights
+    posterior = counts["cross_entropy"] * arrays.pred_probs(audit_id, "cross_entropy")[wrong]
+    posterior = posterior + counts["mine"] * sure_of(digits.true_labels)[wrong]
+    posterior = posterior * settled.confusions.of_given[digits.given_labels[wrong]]
     top = dict(found.top_classes)
-    alone = arrays.pred_probs(audit_id, "cross_entropy")[wrong][digits.true_labels[wrong]]
-    assert top[int(digits.true_labels[wrong])] == pytest.approx(
-        weights["cross_entropy"] * alone + weights["mine"] * 0.91, abs=1e-5
-    )
+    expected = posterior[digits.true_labels[wrong]] / posterior.sum()
+    assert top[int(digits.true_labels[wrong])] == pytest.approx(expected, abs=1e-5)
+    others = {label: share for label, share in top.items() if label != digits.given_labels[wrong]}
+    assert max(others, key=others.__getitem__) == found.suggested_label
     own_models.forget("digits", "mine")
     assert own_models.names(1) == []
     assert [verdict.engine for verdict in arrays.evidence(audit_id, wrong).verdicts] == ["cross_entropy"]
     assert settle.settle(audit_id).witness_names == ("cross_entropy",)
+
+
+@pytest.mark.parametrize("left_by", ["an earlier version", "another settling"])
+def test_evidence__without_confusions_it_is_the_mean_by_the_weights(
+    left_by: str, audited: tuple[Digits, int], tmp_path: Path
+) -> None:
+    digits, audit_id = audited
+    own_models.add("digits", write_table(tmp_path / "mine.csv", sure_of(digits.true_labels)))
+    settled = settle.settle(audit_id)
+    if left_by == "an earlier version":
+        (folders.of_audit(audit_id) / arrays.CONFUSIONS).unlink()
+    else:
+        arrays.keep_confusions(audit_id, settled.confusions, "2020-01-01T00:00:00+00:00")
+    mean = settled.weights["cross_entropy"] * arrays.pred_probs(audit_id, "cross_entropy")[7]
+    mean = mean + settled.weights["mine"] * sure_of(digits.true_labels)[7]
+    found = arrays.evidence(audit_id, 7)
+    np.testing.assert_allclose(dict(found.top_classes)[int(mean.argmax())], mean.max(), atol=1e-5)
 
 
 def test_evidence__a_model_without_an_opinion_says_nothing(

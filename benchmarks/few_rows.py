@@ -159,8 +159,8 @@ def page(cells: Mapping[str, Mapping[str, Any]]) -> str:
         "",
         "UMN's rows here are of two rotations. It has five on so few rows since then, measured on a stand-in that "
         "was trained anew, five trainings each, AUROC with two and five: photos .706 and .717 (ten draws), human "
-        "labels of 1,000 rows .935 and .935, .957 and .957, 500 rows with asymmetric errors of 20 % .892 and .905, of "
-        "40 % .826 and .837, with pair flips of 45 % .740 and .825, 2,000 rows with pair flips of 30 % .975 and "
+        "labels of 1,000 rows .935 and .935, .957 and .957, 500 rows with asymmetric errors of 20 % .892 and .905, "
+        "of 40 % .826 and .837, with pair flips of 45 % .740 and .825, 2,000 rows with pair flips of 30 % .975 and "
         ".975, with asymmetric errors of 40 % .826 and .881.",
         "",
         "`python -m benchmarks.few_rows` writes this page.",

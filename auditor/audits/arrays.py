@@ -10,6 +10,7 @@ version left no ``neighbours.npy`` does a story look through all embeddings.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -110,11 +111,9 @@ def keep_confusions(audit_id: int, confusions: Confusions | None, settled_at: st
     if confusions is None:
         path.unlink(missing_ok=True)
         return
-    names, weights = list(confusions.weights), np.array(list(confusions.weights.values()))
+    known = dataclasses.asdict(confusions) | {"weights": list(confusions.weights.values())}
     with written_whole(path) as beside, beside.open("wb") as file:
-        np.savez(
-            file, of_given=confusions.of_given, names=np.array(names), weights=weights, settled_at=settled_at
-        )
+        np.savez(file, **known, names=list(confusions.weights), settled_at=settled_at)
 
 
 def _mean_opinion(
@@ -125,20 +124,29 @@ def _mean_opinion(
     An earlier version kept no confusions, and neither does a settling that was killed just before: then the mean by
     the witnesses' weights.
     """
+    found = _confusions(audit)
+    if found is None or not set(opinions) <= set(found.weights):
+        shares = [max(audit.summary["weights"].get(name, 0.0), LEAST_WEIGHT) for name in opinions]
+        return np.asarray(np.average(list(opinions.values()), axis=0, weights=shares), dtype=np.float64)
+    shares = [max(found.weights[name], LEAST_WEIGHT) for name in opinions]
+    mean = np.average(list(opinions.values()), axis=0, weights=shares).astype(np.float32)[None]
+    return np.asarray(mean if given < 0 else found.posterior(mean, np.array([given])), dtype=np.float64)[0]
+
+
+def _confusions(audit: Audit) -> Confusions | None:
+    """As the audit's last settling kept them."""
     path = folders.of_audit(audit.id) / CONFUSIONS
-    if path.exists():
-        of_given, names, weights, settled_at = load_arrays(
-            path, "of_given", "names", "weights", "settled_at", remedy=AGAIN
-        )
-        known = dict(zip(names.tolist(), weights.tolist(), strict=True))
-        if str(settled_at) == audit.summary.get("settled_at") and set(opinions) <= set(known):
-            shares = [max(known[name], LEAST_WEIGHT) for name in opinions]
-            probs = np.average(list(opinions.values()), axis=0, weights=shares)
-            if given >= 0:
-                probs = probs * of_given[given]
-            return np.asarray(probs / probs.sum(), dtype=np.float64)
-    shares = [max(audit.summary["weights"].get(name, 0.0), LEAST_WEIGHT) for name in opinions]
-    return np.asarray(np.average(list(opinions.values()), axis=0, weights=shares), dtype=np.float64)
+    if not path.exists():
+        return None
+    transition, direction, names, weights, sharpness, sureness, settled_at = load_arrays(
+        path,
+        *("transition", "direction", "names", "weights", "sharpness", "sureness", "settled_at"),
+        remedy=AGAIN,
+    )
+    if str(settled_at) != audit.summary.get("settled_at"):
+        return None
+    by_name = dict(zip(names.tolist(), weights.tolist(), strict=True))
+    return Confusions(transition, float(direction), by_name, float(sharpness), float(sureness))
 
 
 def worst_of(audit: Audit, sample_ids: NDArray[np.integer], *, most: int) -> pd.DataFrame:

@@ -16,6 +16,11 @@ predictions alone, in two ways:
 * counts of (predicted class, given label) over all rows: blunt, never absurd. A tenth of them is the least value
   of T.
 
+Networks that were hardly trained predict far less surely than they are right, and take whole classes for others:
+that looks like wrong labels. Where the mean prediction is less sure than it agrees with the labels, it is
+sharpened until both are alike (by a power, as temperature scaling does, Guo and others 2017), and this view counts
+less by the same ratio.
+
 How far the pattern is to be believed follows from its *direction*: 0 where every class errs to all others alike, 1
 where each errs to one. As the information in the counts it was .16 to .24 on human labels of CIFAR-10, .29 where a
 single class errs, .46 to .54 under asymmetric and pair noise (``benchmarks/results/confusions.md``).
@@ -28,6 +33,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
+import scipy.optimize
 from numpy.typing import NDArray
 
 from auditor.statistics.witnesses import (
@@ -44,7 +50,7 @@ MOST_CELLS = 20_000_000
 """Rows times classes that T is read off at most."""
 ROUNDS = 20
 """Of EM."""
-PRIOR = 1.0
+PRIOR = 3.0
 """Rows that each class counts in advance, with labels as frequent as all labels are: a rare class says little."""
 LEAST_OF_COUNTS = 0.1
 """Share of the counts below which the fitted T is not believed."""
@@ -57,6 +63,10 @@ under 40 % asymmetric errors, .37 on 341 photos; one that calls every second cla
 MANY_A_CELL = 20
 """Draws a cell from which the expected entropy is taken from its series."""
 LEAST_PROBABILITY = 1e-9
+MOST_SHARPENED = 50.0
+"""Largest power of the mean prediction."""
+CELLS_TO_SHARPEN = 2_000_000
+"""Rows times classes that the power is fitted on at most, evenly spaced."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +79,10 @@ class Confusions:
     """In [0, 1]: 0 = every class is given for every other as often, 1 = each for one other."""
     weights: Mapping[str, float]
     """By witness, what it counts in the mean prediction; one of weight 0 is heard where no other speaks."""
+    sharpness: float = 1.0
+    """Power of the mean prediction, at least 1: above it where the prediction was less sure than it was right."""
+    sureness: float = 1.0
+    """In (0, 1]: mean probability of the predicted class over its agreement with the labels, at most 1."""
 
     @property
     def pattern(self) -> float:
@@ -87,8 +101,14 @@ class Confusions:
 
     @property
     def share(self) -> float:
-        """What this view counts beside the witnesses' own ranking, 1/2 to 3/4."""
-        return (1.0 + self.pattern / 2) / 2
+        """What this view counts beside the witnesses' own ranking: 1/2 to 3/4, less where nobody is sure."""
+        return (1.0 + self.pattern / 2) / 2 * self.sureness
+
+    def posterior(self, probs: NDArray[np.float32], given_labels: NDArray[np.integer]) -> NDArray[np.float32]:
+        """(B, K) P(true | picture, given) of mean predictions (B, K), which have no NaN; all of them labeled."""
+        found = sharpened(probs, self.sharpness) * self.of_given[given_labels]
+        found /= found.sum(axis=1, keepdims=True)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,11 +190,20 @@ def fit_confusions(
     if not spoken.any():
         return None
     probs, given = np.maximum(probs[spoken], LEAST_PROBABILITY), np.asarray(given_labels)[rows[spoken]]
+    agreement, sureness = float((probs.argmax(axis=1) == given).mean()), float(probs.max(axis=1).mean())
+    sharpness = _sharpness(probs, agreement)
+    probs = sharpened(probs, sharpness)
     cells = probs.argmax(axis=1).astype(np.int64) * num_classes + given
     counts = np.bincount(cells, minlength=num_classes**2).reshape(num_classes, num_classes).astype(np.float64)
     labels = np.bincount(given, minlength=num_classes) / len(given)
     transition = np.maximum(_likeliest(probs, given, labels), LEAST_OF_COUNTS * _as_shares(counts, labels))
-    return Confusions(transition / transition.sum(axis=1, keepdims=True), direction(counts), weights)
+    return Confusions(
+        transition / transition.sum(axis=1, keepdims=True),
+        direction(counts),
+        weights,
+        sharpness,
+        min(1.0, sureness / max(agreement, LEAST_PROBABILITY)),
+    )
 
 
 def _in_order(voters: Sequence[Witness], weights: Mapping[str, float]) -> NDArray[np.float32]:
@@ -202,14 +231,12 @@ def by_confusions(
         other_label=np.full(num, -1, dtype=np.int32),
         other_probability=np.full(num, np.nan, dtype=np.float32),
     )
-    of_given = confusions.of_given
     for rows in row_chunks(num, num_classes):
         probs = mean_predictions(voters, rows, in_order)
         given = np.asarray(given_labels[rows])
         spoken = ~np.isnan(probs[:, 0])
         labeled = spoken & (given != UNLABELED)
-        probs[labeled] = np.maximum(probs[labeled], LEAST_PROBABILITY) * of_given[given[labeled]]
-        probs[labeled] /= probs[labeled].sum(axis=1, keepdims=True)
+        probs[labeled] = confusions.posterior(probs[labeled], given[labeled])
         local = np.flatnonzero(labeled)
         own = probs[local, given[local]]
         probs[local, given[local]] = -1.0
@@ -225,6 +252,30 @@ def by_confusions(
         tiny = np.finfo(np.float32).tiny
         found.margin[at] = np.log(np.maximum(own, tiny)) - np.log(np.maximum(others, tiny))
     return found
+
+
+def sharpened(probs: NDArray[np.float32], power: float) -> NDArray[np.float32]:
+    """(B, K) probabilities to the ``power``, at least ``LEAST_PROBABILITY``, summing to 1 but for that."""
+    found = np.maximum(probs, LEAST_PROBABILITY)
+    if power == 1.0:
+        return found
+    found = (found / found.max(axis=1, keepdims=True)) ** np.float32(power)
+    found /= found.sum(axis=1, keepdims=True)
+    return np.maximum(found, LEAST_PROBABILITY)
+
+
+def _sharpness(probs: NDArray[np.float32], agreement: float) -> float:
+    """Power that makes the mean of the largest probabilities ``agreement``; 1 where it is that already, or more."""
+    few = probs[:: max(1, -(-probs.size // CELLS_TO_SHARPEN))]
+
+    def lacks(power: float) -> float:
+        return float(sharpened(few, power).max(axis=1).mean()) - agreement
+
+    if lacks(1.0) >= 0:
+        return 1.0
+    if lacks(MOST_SHARPENED) <= 0:
+        return MOST_SHARPENED
+    return float(scipy.optimize.brentq(lacks, 1.0, MOST_SHARPENED, xtol=1e-3))
 
 
 def _likeliest(

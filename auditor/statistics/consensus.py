@@ -78,7 +78,7 @@ STRUCTURED_BELOW = 0.7
 OTHER_RANKING = 0.95
 """Rank correlation below which the ranking by the second weighting is another one than that which leads."""
 MIN_ROWS_FOR_CORRELATION = 30
-ONE_WAY = "Wrong labels of a class are mostly the same one or two other classes; Classes shows which."
+ONE_WAY = "Wrong labels of a class are mostly the same one or two other classes."
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,6 +54,7 @@ def test_add__is_heard_shown_and_forgotten(audited: tuple[Digits, int], tmp_path
     counts = settled.confusions.weights
     posterior = counts["cross_entropy"] * arrays.pred_probs(audit_id, "cross_entropy")[wrong]
     posterior = posterior + counts["mine"] * sure_of(digits.true_labels)[wrong]
+    posterior = (posterior / posterior.sum()) ** settled.confusions.sharpness
     posterior = posterior * settled.confusions.of_given[digits.given_labels[wrong]]
     top = dict(found.top_classes)
     expected = posterior[digits.true_labels[wrong]] / posterior.sum()

@@ -81,6 +81,36 @@ def test_confusions__pattern_power_and_share_follow_the_direction() -> None:
     np.testing.assert_allclose(said, expected)
 
 
+def test_posterior__is_sharpened_before_bayes_rule() -> None:
+    probs = np.array([[0.5, 0.3, 0.2]], dtype=np.float32)
+    transition = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
+    known = Confusions(transition, 1.0, ONE, sharpness=2.0, sureness=0.5)
+    expected = np.array([0.25, 0.09, 0.04]) / 0.38 * transition[:, 1]
+    np.testing.assert_allclose(known.posterior(probs, np.array([1]))[0], expected / expected.sum(), rtol=1e-5)
+    assert known.share == pytest.approx(0.75 * 0.5)
+
+
+def test_fit__who_is_less_sure_than_right_is_sharpened_and_counts_less() -> None:
+    rng = np.random.default_rng(0)
+    true = rng.integers(5, size=3_000)
+    logits = rng.normal(size=(3_000, 5))
+    logits[np.arange(3_000), true] += 2.0
+    shares = []
+    for scale in (0.2, 3.0):  # hardly sure of anything, and surer than right
+        probs = np.exp(scale * logits)
+        probs /= probs.sum(axis=1, keepdims=True)
+        found = fit_confusions([saying(probs)], true, 5, ONE)
+        assert found is not None
+        agreement = (probs.argmax(axis=1) == true).mean()
+        assert found.sureness == pytest.approx(min(1.0, probs.max(axis=1).mean() / agreement), rel=1e-5)
+        sharp = module.sharpened(probs.astype(np.float32), found.sharpness).max(axis=1).mean()
+        assert sharp == pytest.approx(max(agreement, probs.max(axis=1).mean()), abs=2e-3)
+        shares.append((found.sharpness, found.share))
+    assert shares[0][0] > 4
+    assert shares[0][1] < 0.25
+    assert shares[1] == (1.0, pytest.approx(0.5, abs=0.05))
+
+
 def literal_transition(
     probs: NDArray[np.float64], given: NDArray[np.integer], rounds: int
 ) -> NDArray[np.float64]:
@@ -94,7 +124,7 @@ def literal_transition(
             for true in range(num_classes):
                 counts[true][given[row]] += posterior[row][true]
         transition = [
-            [(counts[true][k] + labels[k]) / (sum(counts[true]) + 1.0) for k in range(num_classes)]
+            [(counts[true][k] + 3 * labels[k]) / (sum(counts[true]) + 3) for k in range(num_classes)]
             for true in range(num_classes)
         ]
         for row in range(num):
@@ -109,11 +139,11 @@ def test_fit__is_the_literal_em_above_a_tenth_of_the_counts() -> None:
     assert witness.pred_probs is not None
     found = fit_confusions([witness], world.given_labels, 3, ONE)
     assert found is not None
-    probs = witness.pred_probs.astype(float)
+    probs = module.sharpened(witness.pred_probs, found.sharpness).astype(float)
     counts = np.zeros((3, 3))
     np.add.at(counts, (probs.argmax(axis=1), world.given_labels), 1)
     labels = np.bincount(world.given_labels, minlength=3) / 200
-    blunt = (counts + labels) / (counts.sum(axis=1, keepdims=True) + 1)
+    blunt = (counts + 3 * labels) / (counts.sum(axis=1, keepdims=True) + 3)
     expected = np.maximum(literal_transition(probs, world.given_labels, 20), 0.1 * blunt)
     np.testing.assert_allclose(
         found.transition, expected / expected.sum(axis=1, keepdims=True), rtol=1e-4, atol=1e-5
@@ -239,6 +269,7 @@ def test_combine__errors_that_follow_a_pattern_stand_out_and_are_named() -> None
         logits = rng.normal(size=(4_000, 6))
         logits[rows, world.true_labels] += 1.2
         logits[rows, world.given_labels] += 0.8
+        logits *= 2  # as sure as a trained network is
         probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
         return Witness(name, probs[rows, world.given_labels], probs.astype(np.float32))
 

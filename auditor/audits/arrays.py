@@ -402,20 +402,30 @@ def evidence(audit_id: int, sample_id: int) -> Evidence:
         neighbours=_neighbours(audit_id, alike_in, sample_id) if alike_in else [],
         neighbours_in=alike_in,
         duplicates=same_picture,
-        headline=headline(score.given_label, votes, dataset.class_names),
+        headline=headline(score.given_label, votes, dataset.class_names, score.suggested_label),
     )
 
 
 @folders.checked_once()
-def headlines(audit: Audit, given_labels: Mapping[int, int], class_names: Sequence[str]) -> dict[int, str]:
-    """What the witnesses together say about each of some samples (given label by sample_id), one sentence each."""
+def headlines(
+    audit: Audit, labels: Mapping[int, tuple[int, int]], class_names: Sequence[str]
+) -> dict[int, str]:
+    """What the witnesses together say about each of some samples, in words.
+
+    Args:
+        audit: a finished one.
+        labels: by sample_id, (given, suggested) label, -1 = none.
+        class_names: by class.
+    """
     voters = [
         (describe(audit.id, name)["title"], pred_probs(audit.id, name)) for name in engines_of(audit.id)
     ]
     voters += own_models.heard_by(audit).items()
     return {
-        i: headline(given, [(name, predicted_label(probs[i])) for name, probs in voters], class_names)
-        for i, given in given_labels.items()
+        i: headline(
+            given, [(name, predicted_label(probs[i])) for name, probs in voters], class_names, suggested
+        )
+        for i, (given, suggested) in labels.items()
     }
 
 

@@ -342,9 +342,8 @@ def suspects(
     listed = statements.suspects(audit, top=top, max_fdr=max_fdr, split=split)
     names = dataset.class_names
     found = listed.page.to_dict("records")
-    reasons = arrays.headlines(
-        audit, {int(row["sample_id"]): int(row["given_label"]) for row in found}, names
-    )
+    labels = {int(row["sample_id"]): (int(row["given_label"]), int(row["suggested_label"])) for row in found}
+    reasons = arrays.headlines(audit, labels, names)
     rows = [_suspect(row, names) | {"reason": reasons[int(row["sample_id"])]} for row in found]
     if as_json:
         summary = audit.summary

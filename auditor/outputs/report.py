@@ -174,7 +174,8 @@ def _suspects(audit: Audit, standing: statements.Standing, progress: OnProgress 
         rows = scores.page(open_session, audit, scores.SuspectFilter(), limit=NUM_SUSPECTS).to_dict("records")
     decided = outcomes(audit.dataset_id)
     cache = images.image_cache(standing.dataset)
-    said = arrays.headlines(audit, {int(row["sample_id"]): int(row["given_label"]) for row in rows}, names)
+    labels = {int(row["sample_id"]): (int(row["given_label"]), int(row["suggested_label"])) for row in rows}
+    said = arrays.headlines(audit, labels, names)
     suspects = []
     ticker = Ticker(progress, READING, len(rows))
     for done, row in enumerate(rows):

@@ -14,8 +14,17 @@ from auditor.ground.wording import evidence, plural
 from auditor.statistics.witnesses import UNLABELED
 
 
-def headline(given: int, votes: Sequence[tuple[str, int]], class_names: Sequence[str]) -> str:
-    """What the witnesses together say; ``votes`` are (witness, predicted class or -1 without an opinion)."""
+def headline(
+    given: int, votes: Sequence[tuple[str, int]], class_names: Sequence[str], suggested: int = -1
+) -> str:
+    """What the witnesses together say, and why another class than the one that they see is suggested.
+
+    Args:
+        given: the label, -1 without.
+        votes: (witness, predicted class or -1 without an opinion).
+        class_names: by class.
+        suggested: class that is suggested in the label's place, -1 = none.
+    """
     votes = [(name, label) for name, label in votes if label >= 0]
     if not votes:
         return "No witness predicts a class for this sample."
@@ -31,7 +40,11 @@ def headline(given: int, votes: Sequence[tuple[str, int]], class_names: Sequence
         return f"{who} {sees} {seen!r} as labeled{rest}."
     same = sum(label == given for _, label in votes)
     backing = f"; {same} {'agrees' if same == 1 else 'agree'} with the label" if same else ""
-    return f"{who} {sees} {seen!r} where the label says {class_names[given]!r}{backing}."
+    said = f"{who} {sees} {seen!r} where the label says {class_names[given]!r}{backing}."
+    if suggested in (UNLABELED, favourite):
+        return said
+    other, label = class_names[suggested], class_names[given]
+    return f"{said} {other!r} is suggested: it is the class that is often labeled {label!r}."
 
 
 def _share_in_words(count: int, total: int) -> str:

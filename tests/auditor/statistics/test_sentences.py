@@ -24,6 +24,16 @@ def test_headline__says_who_sees_what(given, votes, sentence):
     assert headline(given, [(f"w{i}", vote) for i, vote in enumerate(votes)], NAMES) == sentence
 
 
+def test_headline__says_why_another_class_than_the_seen_one_is_suggested():
+    both = [("one", 1), ("two", 1)]
+    plain = "Both witnesses see 'dog' where the label says 'cat'."
+    assert headline(0, both, NAMES, 1) == headline(0, both, NAMES, -1) == plain
+    assert headline(0, both, NAMES, 2) == (
+        f"{plain} 'owl' is suggested: it is the class that is often labeled 'cat'."
+    )
+    assert headline(1, both, NAMES, 2) == "Both witnesses see 'dog' as labeled."
+
+
 def test_headline__a_class_name_is_only_text():
     names = ["<b>cat</b>", "{dog}", "%s"]
     assert "'{dog}' where the label says '<b>cat</b>'" in headline(0, [("one", 1), ("two", 1)], names)

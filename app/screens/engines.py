@@ -99,6 +99,11 @@ def draw_agreement(view: View) -> None:
     words_of_it, matrix = st.columns([2, 3], vertical_alignment="center", gap="large")
     with words_of_it:
         st.markdown(plain(noise.partition(":")[0].rstrip(".") + "."))
+        if share := summary.get("confusions_share"):
+            st.caption(
+                f"These weights share out {1 - share:.0%} of the trust score. The other {share:.0%} ask which "
+                "classes are given for which others."
+            )
         choose_runs(view)
     matrix.altair_chart(
         charts.agreement_chart(

@@ -44,7 +44,7 @@ def headline(
     if suggested in (UNLABELED, favourite):
         return said
     other, label = class_names[suggested], class_names[given]
-    return f"{said} {other!r} is suggested: it is the class that is often labeled {label!r}."
+    return f"{said} {other!r} is suggested by all probabilities and by how often each class is labeled {label!r}."
 
 
 def _share_in_words(count: int, total: int) -> str:

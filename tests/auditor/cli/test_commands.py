@@ -59,7 +59,7 @@ def test_suspects__json_is_ranked(audited: tuple[Digits, int], run: Run) -> None
     assert [line.split()[:2] for line in lines] == [[str(row["rank"]), row["filepath"]] for row in rows]
     assert sum(digits.is_wrong[row["sample_id"]] for row in rows) >= 12
     for row in rows:  # one witness sees the suggested class, or the label's, or it is said why not
-        seen, suggested = f"sees '{row['suggested_label']}'", f"'{row['suggested_label']}' is suggested:"
+        seen, suggested = f"sees '{row['suggested_label']}'", f"'{row['suggested_label']}' is suggested by"
         assert any(words in row["reason"] for words in (seen, "as labeled", suggested))
 
 

@@ -29,7 +29,7 @@ def test_headline__says_why_another_class_than_the_seen_one_is_suggested():
     plain = "Both witnesses see 'dog' where the label says 'cat'."
     assert headline(0, both, NAMES, 1) == headline(0, both, NAMES, -1) == plain
     assert headline(0, both, NAMES, 2) == (
-        f"{plain} 'owl' is suggested: it is the class that is often labeled 'cat'."
+        f"{plain} 'owl' is suggested by all probabilities and by how often each class is labeled 'cat'."
     )
     assert headline(1, both, NAMES, 2) == "Both witnesses see 'dog' as labeled."
 

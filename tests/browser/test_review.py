@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 
-from auditor.catalog import datasets, reviews
+from auditor.audits import arrays
+from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.review import random_sample
 from auditor.statistics import NO_CLASS
@@ -288,3 +290,28 @@ def test_map__a_lasso_leads_to_its_images(browser: Any, running: Server, artifac
 
     wait_until(is_in_view, "a picture of the region in the window")
     page.screenshot(path=str(artifacts / "lasso-1280x800.png"))
+
+
+def test_card__says_why_a_class_that_no_engine_sees_is_suggested(browser: Any, running: Server) -> None:
+    with session() as open_session:
+        audit = audits.latest_finished(open_session, 1)
+        assert audit is not None
+        table = scores.table(open_session, audit.id).sort_values("sample_id", ignore_index=True)
+    seen = np.stack(
+        [arrays.pred_probs(audit.id, name).argmax(axis=1) for name in arrays.engines_of(audit.id)]
+    )
+    given, suggested = table.given_label.to_numpy(), table.suggested_label.to_numpy()
+    unseen = (
+        (seen != suggested).all(axis=0) & (seen != given).any(axis=0) & (suggested != given) & (given >= 0)
+    )
+    agreed = (seen == suggested).all(axis=0) & (suggested != given) & (given >= 0)
+    for rows, said in ((unseen, True), (agreed, False)):
+        sample = int(table.sample_id[rows].iloc[0])
+        page = bench_of(browser, running, more=f"&suspects_search=%23{sample}")
+        wait_until(
+            lambda page=page, sample=sample: shown_sample(page) == sample, "the sample that was asked for"
+        )
+        words = page.get_by_test_id("engines").inner_text()
+        name = NAMES[int(given[sample])]
+        assert (f"suggested by how often classes are labeled “{name}”" in words) == said
+        page.close()

@@ -297,6 +297,7 @@ def test_card__says_why_a_class_that_no_engine_sees_is_suggested(browser: Any, r
         audit = audits.latest_finished(open_session, 1)
         assert audit is not None
         table = scores.table(open_session, audit.id).sort_values("sample_id", ignore_index=True)
+        names = datasets.by_id(open_session, 1).class_names
     seen = np.stack(
         [arrays.pred_probs(audit.id, name).argmax(axis=1) for name in arrays.engines_of(audit.id)]
     )
@@ -312,6 +313,6 @@ def test_card__says_why_a_class_that_no_engine_sees_is_suggested(browser: Any, r
             lambda page=page, sample=sample: shown_sample(page) == sample, "the sample that was asked for"
         )
         words = page.get_by_test_id("engines").inner_text()
-        name = NAMES[int(given[sample])]
+        name = names[int(given[sample])]
         assert (f"suggested by how often classes are labeled “{name}”" in words) == said
         page.close()

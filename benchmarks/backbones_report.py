@@ -107,11 +107,11 @@ Cost is CPU time of one thread; the machine ({device}) was in use by others, so 
 features of {rows} images cost {embedding:.0f} CPU seconds once ({rate:.0f} views a second); rows on features are
 given without it, and the plot adds it.
 
-Fine-tuning, and the plain network from scratch with a number of epochs, are of a first stand-in (or of none) and of
-older code, as is the budget of 30 minutes on the photos. All others are of the third stand-in (each was trained anew,
-85 % of the other half right) and of today's code. The three agree within .004 on human errors; under structured
-errors and on the photos they differ more (Co-teaching under pair flips .827, .890 and .827, cleanlab on the photos
-.694 and .712 on the last two).
+Fine-tuning, and the plain network from scratch with a number of epochs, are of a first stand-in (or of none)
+and of older code, as is the budget of 30 minutes on the photos. All others are of the third stand-in (each was
+trained anew, 85 % of the other half right) and of today's code. The three agree within .004 on human errors;
+under structured errors and on the photos they differ more (Co-teaching under pair flips .827, .890 and .827,
+cleanlab on the photos .694 and .712 on the last two).
 
 Rows that begin with "weights", "chosen" and "consensus" join the witnesses; half of each and more is a ranking that
 asks which classes are given for which others ([what that brings](confusions.md)). Rows of budgets do too; below

@@ -34,6 +34,7 @@ from tests.helpers import QUICK_OPTIONS, Digits, decide_some, write_digits
 from tests.scale.conftest import CLIENTS, Line
 
 EPOCHS = 40
+LONG = 4 * EPOCHS  # not over before the machine that trains is lost
 TINY: dict[str, dict[str, Any]] = {
     name: {"epochs": 2, "views": 1, "batch_size": 64, "network": "mlp"}
     for name in ("cross_entropy", "coteaching", "l2b", "umn", "choicenet")
@@ -70,7 +71,7 @@ def test_ray__a_lost_machine_changes_no_bit(
     """Also not where it was the only one with the cores that a task which still waits asked for."""
     monkeypatch.setattr(ray_executor, "TICK_S", 0.02)  # of many short epochs, hear the first ones
     alone, away = (
-        [dataclasses.replace(spec, threads=2) for spec in specs(tmp_path / place, "a", "b", epochs=EPOCHS)]
+        [dataclasses.replace(spec, threads=2) for spec in specs(tmp_path / place, "a", "b", epochs=LONG)]
         for place in ("alone", "away")
     )
     executors.Processes(1).run(alone, Heard())

@@ -286,14 +286,13 @@ def pool_predictions(
     voters = [witness for witness in witnesses if witness.pred_probs is not None]
     if not voters:
         return None
-    equal = np.ones(len(voters), dtype=np.float32)
-    pooled = _pool_once(voters, given_labels, num_classes, equal)
+    pooled = _pool_once(voters, given_labels, num_classes)
     counts = np.bincount(given_labels[np.isfinite(pooled.given_probability)], minlength=num_classes)
     with np.errstate(invalid="ignore", divide="ignore"):
         thresholds = np.where(counts > 0, np.diag(pooled.soft_joint) / counts, np.inf)
     for rows in row_chunks(len(given_labels), num_classes):
         labels = np.asarray(given_labels[rows])
-        mean, _, _ = _mean_of_chunk(voters, rows, labels, equal)
+        mean, _, _ = _mean_of_chunk(voters, rows, labels)
         _count_confident(pooled.confident_joint, mean, labels, thresholds)
     return pooled
 
@@ -302,7 +301,6 @@ def _pool_once(
     voters: Sequence[Witness],
     given_labels: NDArray[np.integer],
     num_classes: int,
-    weights: NDArray[np.float32],
 ) -> Pooled:
     """Everything but the confident joint."""
     num = len(given_labels)
@@ -320,7 +318,7 @@ def _pool_once(
     )
     for rows in row_chunks(num, num_classes):
         labels = np.asarray(given_labels[rows])
-        _first_pass(pooled, rows, labels, *_mean_of_chunk(voters, rows, labels, weights))
+        _first_pass(pooled, rows, labels, *_mean_of_chunk(voters, rows, labels))
     return pooled
 
 
@@ -328,14 +326,12 @@ def _mean_of_chunk(
     voters: Sequence[Witness],
     rows: slice,
     labels: NDArray[np.integer],
-    weights: NDArray[np.float32],
 ) -> tuple[NDArray[np.float32], NDArray[np.int16], NDArray[np.int16]]:
-    """Weighted mean prediction (B, K), NaN where nobody speaks; speakers (B,); votes against the label (B,)."""
+    """Mean prediction (B, K), NaN where nobody speaks; speakers (B,); votes against the label (B,)."""
     total: NDArray[np.float32] | None = None
-    weight_of_speakers = np.zeros(len(labels), dtype=np.float32)
     speakers = np.zeros(len(labels), dtype=np.int16)
     against = np.zeros(len(labels), dtype=np.int16)
-    for voter, weight in zip(voters, weights, strict=True):
+    for voter in voters:
         assert voter.pred_probs is not None
         probs = np.array(voter.pred_probs[rows], dtype=np.float32)
         speaks: NDArray[np.bool_] = np.isfinite(probs.sum(axis=1))
@@ -343,12 +339,10 @@ def _mean_of_chunk(
         probs[~speaks] = 0.0
         against += speaks & (labels != UNLABELED) & (probs.argmax(axis=1) != labels)
         speakers += speaks
-        weight_of_speakers += weight * speaks
-        probs *= weight
         total = probs if total is None else np.add(total, probs, out=total)
     assert total is not None
     with np.errstate(invalid="ignore", divide="ignore"):
-        total /= weight_of_speakers[:, None]
+        total /= speakers[:, None].astype(np.float32)
     return total, speakers, against
 
 

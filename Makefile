@@ -36,7 +36,6 @@ check: $(VENV)/.ready-dev lint types ## Check style, types and the tests that tr
 
 docs: $(VENV)/.ready-dev ## Build the documentation as a site in build/site
 	$(RUN)/python -m tools.reference
-	$(RUN)/python -m tools.house
 	PYTHONPATH=. $(RUN)/python -m mkdocs build --strict --quiet
 
 pictures: $(VENV)/.ready-dev ## Take the pictures of all screens again (build/pictures; the best of them: docs/images)

@@ -6,17 +6,14 @@ from pathlib import Path
 
 import streamlit as st
 
-from app.session import ahead, choices, failures, navigation, readers, sign_in, state
+from app.session import choices, failures, navigation, sign_in, state
 from auditor.catalog import folders
 
 st.set_page_config(page_title="Label auditor", page_icon="🔎", layout="wide", initial_sidebar_state=236)
 STYLE, SCRIPT = (
     (Path(__file__).parent / f"frame.{kind}").read_text(encoding="utf-8") for kind in ("css", "js")
 )
-st.html(
-    f"<style>{STYLE}</style><script>{SCRIPT}</script>{ahead.fetching(readers.base_path())}",
-    unsafe_allow_javascript=True,
-)
+st.html(f"<style>{STYLE}</style><script>{SCRIPT}</script>", unsafe_allow_javascript=True)
 
 PAGES = {
     "": [

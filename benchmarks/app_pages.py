@@ -8,7 +8,7 @@ real ones, the folder ``clothing`` of ``images.folder()`` or of ``--photos``, af
 of other catalogs. Each screen is opened three times in a window of its own on a warm server, from another screen,
 so Streamlit's scripts and fonts are there (``screens``); and once as the first page that a browser ever shows
 (``first_visit``), with the bytes by kind. "Useful" is when what the screen is for stands there: a card, a map.
-Bytes are all that come until the page is quiet, what is fetched ahead for other screens too. ``load_before`` says
+Bytes are all that come until the page is quiet. ``load_before`` says
 how much other work shared the machine.
 """
 
@@ -49,7 +49,7 @@ PHOTOS = "photos"
 EPOCHS = 2
 KEYS = 12
 QUIET_MS, QUIET_BYTES, MOST_WAITS = 2_000, 4_000, 15
-"""Pictures and what is fetched ahead come after the page is useful: until so few bytes come in that time."""
+"""Pictures come after the page is useful: until so few bytes come in that time."""
 PAINT_LIMIT_S, BYTES_LIMIT = 1.0, 1_000_000
 
 

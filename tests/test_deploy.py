@@ -1,4 +1,4 @@
-"""The files of ``deploy/``: their linters, and the settings that they name."""
+"""The files of ``deploy/`` and the Dockerfile: their linters, and what they name."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 import yaml
+from dockerfile_parse import DockerfileParser
 
 ROOT = Path(__file__).resolve().parents[1]
 DEPLOY = ROOT / "deploy"
+BIN = Path(sys.executable).parent
 
 
 def documents(name: str) -> list[dict[str, Any]]:
@@ -45,3 +47,19 @@ def test_files__name_only_settings_that_there_are() -> None:
     for file in DEPLOY.iterdir():
         named = set(re.findall(r"AUDITOR_[A-Z_]+", file.read_text(encoding="utf-8")))
         assert named - of_compose <= known, file.name
+
+
+@pytest.mark.skipif(not (BIN / "hadolint").exists(), reason="hadolint has no wheel for this machine")
+def test_dockerfile__hadolint_has_nothing_to_say() -> None:
+    said = subprocess.run(
+        [BIN / "hadolint", ROOT / "Dockerfile"], capture_output=True, text=True, check=False
+    )
+    assert (said.returncode, said.stdout) == (0, "")
+
+
+def test_dockerfile__runs_as_somebody_else_and_keeps_what_people_made_in_its_volume() -> None:
+    parsed = DockerfileParser(path=str(ROOT))
+    last = {part["instruction"]: part["value"] for part in parsed.structure}
+    assert int(last["USER"]) > 0
+    assert parsed.envs["AUDITOR_HOME"] == last["VOLUME"]
+    assert parsed.envs["FIFTYONE_DATABASE_DIR"].startswith(f"{last['VOLUME']}/")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import house, pages, reference
+from tools import pages, reference
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
@@ -16,6 +16,7 @@ PAGES = [
     ROOT / "CHANGELOG.md",
     *sorted((ROOT / "docs").glob("*.md")),
 ]
+LAYERS = ("app", "auditor", "engines")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 BLOCKS = reference.blocks()
 
@@ -44,7 +45,7 @@ def test_links__lead_somewhere(page: Path) -> None:
 
 
 def test_settings__are_all_named() -> None:
-    code = [path.read_text(encoding="utf-8") for name in house.LAYERS for path in (ROOT / name).rglob("*.py")]
+    code = [path.read_text(encoding="utf-8") for name in LAYERS for path in (ROOT / name).rglob("*.py")]
     used = set(re.findall(r"\bAUDITOR_[A-Z_]+\b", "\n".join(code)))
     told = set(re.findall(r"\bAUDITOR_[A-Z_]+\b", (ROOT / "docs/settings.md").read_text(encoding="utf-8")))
     assert used == told
@@ -64,31 +65,3 @@ def test_replace_block__keeps_what_is_around_it(tmp_path: Path) -> None:
     assert text.startswith("before\n")
     assert text.endswith("after\n")
     assert "old" not in text
-
-
-def write_layer(root: Path, modules: dict[str, str]) -> house.Layer:
-    for name, text in modules.items():
-        path = root / "app" / f"{name}.py"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return house.read_layer(root, "app")
-
-
-def test_read_layer__floors_follow_the_imports(tmp_path: Path) -> None:
-    layer = write_layer(
-        tmp_path,
-        {
-            "__init__": "",
-            "top": "from app import middle\nimport app.ground",
-            "middle": "from app.ground import x",
-        }
-        | {"ground": "", "package/__init__": "", "package/inner": "from ..ground import y"},
-    )
-    assert layer.floors == [["ground"], ["middle", "package"], ["top"]]
-    assert layer.row[:3] == (4, 3, 4)
-
-
-def test_read_layer__a_circle_still_has_floors(tmp_path: Path) -> None:
-    layer = write_layer(tmp_path, {"a": "import app.b", "b": "import app.a\nimport app.c", "c": ""})
-    assert layer.floors[0][-1] == "c"
-    assert layer.num_arrows == 3

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
+import time
 import venv
 import zipfile
 from pathlib import Path
 
 import pytest
+from dockerfile_parse import DockerfileParser
 
 from tests.helpers import WAIT_S, free_port
-from tools.container import parsed, wait_for_health
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("app", "auditor", "engines")
@@ -59,8 +62,29 @@ def test_wheel__serves_the_app_and_answers_the_containers_health_check(
 ) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
     (tmp_path / "app").mkdir()  # where it starts: a folder that happens to have the name of a layer
-    (tmp_path / "data").mkdir()
-    wait_for_health(parsed(), python, tmp_path, port=free_port(), wait_s=WAIT_S)
+    last = {part["instruction"]: part["value"] for part in DockerfileParser(path=str(ROOT)).structure}
+    program, *command = json.loads(last["CMD"])
+    _, *health = json.loads(last["HEALTHCHECK"].split("CMD", 1)[1])
+    port = str(free_port())
+    assert program == "auditor"
+    assert "8501" in health[-1]
+    check = [python, *health[:-1], health[-1].replace("8501", port)]
+    environment = os.environ | {"HOME": str(tmp_path), "AUDITOR_HOME": str(tmp_path / "data")}
+    server = subprocess.Popen(
+        [python, "-m", program, *command, "--port", port],
+        cwd=tmp_path / "app",
+        env=environment,
+        start_new_session=True,
+    )
+    try:
+        until = time.monotonic() + WAIT_S
+        while subprocess.run(check, env=environment, capture_output=True, check=False).returncode:
+            assert server.poll() is None, "the container's command ended by itself"
+            assert time.monotonic() < until, "the health check was never answered"
+            time.sleep(0.5)
+    finally:
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
 
 
 def test_wheel__main_py_runs_under_streamlit_with_nothing_but_pythonpath(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 __all__ = [
     "access",
-    "ahead",
     "allowed",
     "apart",
     "choices",

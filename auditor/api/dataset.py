@@ -24,7 +24,7 @@ from auditor.backbones import own_features as tables_of_features
 from auditor.catalog import audits, datasets, jobs, reading, records, removal
 from auditor.catalog import scores as scoring
 from auditor.catalog.db import session
-from auditor.experiments import before_after, simulation, tournament
+from auditor.experiments import before_after
 from auditor.ground.errors import (
     AuditFailedError,
     ExportRefusedError,
@@ -570,38 +570,6 @@ class Dataset:
                 policy=policy,
                 max_fdr=max_fdr,
                 audit_id=audit_id,
-                on_progress=heard,
-            )
-
-    def simulate(
-        self,
-        engines: str | Sequence[str] | None = None,
-        *,
-        rate: float = 0.1,
-        seeds: int = 1,
-        preset: Preset = "quick",
-        device: str = "auto",
-        options: Mapping[str, Mapping[str, Any]] | None = None,
-        on: str | None = None,
-        progress: bool | OnProgress = True,
-    ) -> simulation.Tournament:
-        """Plant known errors (never in the catalog) and rank the engines, ``on`` as in ``audit``.
-
-        See ``tournament.simulate``.
-
-        Raises:
-            NotFoundError: no audit of this dataset has finished; its predictions say where errors are likely.
-            AuditFailedError: an engine is unknown, or the rate is out of range.
-        """
-        with executors.used(on), watching(progress) as heard:
-            return tournament.simulate(
-                self.name,
-                engines=[engines] if isinstance(engines, str) else engines,
-                rate=rate,
-                seeds=range(_whole("seeds", seeds)),
-                preset=preset,
-                device=device,
-                options=options,
                 on_progress=heard,
             )
 

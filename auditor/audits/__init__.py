@@ -3,9 +3,9 @@
 __all__ = [
     "arrays",
     "budgets",
+    "comparison",
     "durations",
     "executors",
-    "experiment_results",
     "kinds",
     "own_models",
     "plan",

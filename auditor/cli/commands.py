@@ -703,61 +703,6 @@ def export(
 
 @cli.command()
 @click.argument("name")
-@engines_option("those of the newest audit")
-@click.option(
-    "--rate",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.1,
-    show_default=True,
-    help="Share of labels to make wrong.",
-)
-@click.option(
-    "--seeds",
-    type=click.IntRange(1, 1_000),
-    default=1,
-    show_default=True,
-    help="How many trials of each kind.",
-)
-@PRESET
-@DEVICE
-@ON
-@SETTINGS
-@AS_JSON
-def simulate(
-    name: str,
-    engines: list[str] | None,
-    rate: float,
-    seeds: int,
-    preset: str,
-    device: str,
-    executor: str | None,
-    settings: tuple[str, ...],
-    as_json: bool,
-) -> None:
-    """Put known errors into NAME's labels (never in the catalog) and show which engine finds most of them."""
-    from auditor.audits import executors
-    from auditor.bridges import engine_bridge
-    from auditor.cli import output
-    from auditor.experiments import tournament
-
-    refuse(name, "simulate")
-    executors.choose(executor)
-    with output.step_progress() as progress:
-        result = tournament.simulate(
-            name,
-            engines=engines,
-            rate=rate,
-            seeds=range(seeds),
-            preset=preset,
-            device=device,
-            options=engine_bridge.options_of(settings),
-            on_progress=progress,
-        )
-    output.tournament(result, as_json=as_json)
-
-
-@cli.command()
-@click.argument("name")
 @click.option(
     "--seeds",
     type=click.IntRange(1, 1_000),

@@ -24,7 +24,6 @@ from auditor.catalog.db import damaged_value, session
 from auditor.catalog.records import Audit, Dataset
 from auditor.cli.options import echo
 from auditor.experiments.before_after import BeforeAfter
-from auditor.experiments.simulation import Round, Tournament
 from auditor.ground.errors import AuditFailedError, AuditorError, CatalogBusyError, VerificationError
 from auditor.ground.progress import OnProgress, Progress
 from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION, SEGMENTATION
@@ -428,27 +427,6 @@ def verdicts_applied(name: str, counts: dict[str, int], *, as_json: bool) -> Non
     echo(statements.what_more_buys(standing, random_sample.next_size(dataset.id)).sentence)
 
 
-def tournament(result: Tournament, *, as_json: bool) -> None:
-    """Which engine found most planted errors at which budget, one kind of planting after the other."""
-    if as_json:
-        kinds = [_round(one) for one in result.rounds]
-        print_json({"warning": result.warning, "kinds": kinds})
-        return
-    for one in result.rounds:
-        budgets = "".join(f"{f'top {winner.budget:.0%}':>9}" for winner in one.winners)
-        echo(f"Planted by {one.kind}: share found in the least trusted labels")
-        echo(f"  {'':<14}{budgets}{'AUROC':>9}{'avg precision':>15}{'seconds':>10}")
-        for row in one.table.to_dict("records"):
-            found = "".join(
-                f"{row[f'found_at_{round(100 * winner.budget)}']:>9.1%}" for winner in one.winners
-            )
-            rest = f"{row['auroc']:>9.3f}{row['average_precision']:>15.3f}{row['seconds']:>10.1f}"
-            echo(f"  {row['engine']:<14}{found}{rest}")
-        echo(f"  {'(possible)':<14}" + "".join(f"{winner.at_most:>9.1%}" for winner in one.winners))
-        echo(one.sentence)
-    echo(result.warning)
-
-
 def before_after(result: BeforeAfter, *, as_json: bool) -> None:
     """What cleaning changed for a network."""
     if as_json:
@@ -474,16 +452,6 @@ def _suspect(row: Mapping[Any, Any], names: list[str]) -> dict[str, Any]:
     decided = {key: None if pd.isna(row[key]) else row[key] for key in ("decision", "reviewer")}
     found |= {"agreement": row["agreement"], **decided}
     return found
-
-
-def _round(one: Round) -> dict[str, Any]:
-    return {
-        "kind": one.kind,
-        "best": one.best,
-        "statement": one.sentence,
-        "winners": [dataclasses.asdict(winner) for winner in one.winners],
-        "rows": json.loads(one.table.to_json(orient="records")),
-    }
 
 
 def _status_or_damage(name: str) -> dict[str, Any]:

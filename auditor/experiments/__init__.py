@@ -1,8 +1,3 @@
-"""Trainings that answer a question: does cleaning help, and which engine finds most here?"""
+"""Trainings that answer a question: does cleaning help?"""
 
-__all__ = [
-    "before_after",
-    "planting",
-    "simulation",
-    "tournament",
-]
+__all__ = ["before_after"]

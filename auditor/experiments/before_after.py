@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.audits import experiment_results
+from auditor.audits import comparison
 from auditor.bridges import engine_bridge
 from auditor.catalog import datasets
 from auditor.catalog.db import session
@@ -108,7 +108,7 @@ def before_after(
     right_before, right_after = (_majority(votes) == truth for votes in (votes_before, votes_after))
     names = ("cleaned labels", "given labels")
     difference = paired.compare_accuracy(right_after, right_before, names=names, weights=weights)
-    experiment_results.keep(dataset.id, "compare", [difference.sentence, *notes])
+    comparison.keep(dataset.id, [difference.sentence, *notes])
     trainings.forget()
     return BeforeAfter(difference, by_seed, len(held), num_changed, notes)
 

@@ -1,4 +1,4 @@
-"""The trainings of a comparison or a tournament: each is kept until all are done, so that a kill costs little.
+"""The trainings of a comparison: each is kept until all are done, so that a kill costs little.
 
 They are tasks of whichever executor is chosen, one after another, side by side or on a cluster. What goes into a
 training names its file. The same work started again finds what is finished, goes on with what was under way and

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from auditor.audits import arrays, experiment_results, statements
+from auditor.audits import arrays, comparison, statements
 from auditor.catalog import audits, datasets, reading, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Review
@@ -97,7 +97,7 @@ def _of_all(standing: statements.Standing, rate: NoiseRate, left: ErrorsLeft) ->
         "promises": list(statements.promises(standing).values()),
         "errors_left": left,
         "more_rows": statements.what_more_buys(standing, random_sample.next_size(dataset.id)).sentence,
-        "experiments": experiment_results.kept(dataset.id),
+        "comparison": comparison.kept(dataset.id),
         "engines": _engine_lines(standing.audit),
     }
 

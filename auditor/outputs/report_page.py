@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from numpy.typing import NDArray
 from PIL import Image
 
-from auditor.audits.experiment_results import Experiment
+from auditor.audits.comparison import Comparison
 from auditor.ground.wording import odds_of_suggestion, odds_of_wrong, percent
 from auditor.statistics import ClassPair, ClassReport, ErrorsLeft, NoiseRate, Promise, SplitReport, Transition
 
@@ -108,8 +108,8 @@ class ReportInput:
     """What further verified rows would tighten, in a sentence."""
     correlations: Sequence[tuple[str, Sequence[float | None]]] = ()
     """Rank correlation of every witness, by name, with every one in the same order; None where nobody can tell."""
-    experiments: Sequence[Experiment] = ()
-    """The newest comparison and tournament, where there are any."""
+    comparison: Comparison | None = None
+    """The newest one before and after cleaning, where there is any."""
     conflicts: Sequence[Conflict] = ()
     """Copies with different labels; at most ``MAX_CONFLICTS`` are listed."""
     error_probability_is_guess: bool = True

@@ -767,7 +767,7 @@ def _load_everything() -> None:
     import app.server.routes  # noqa: F401
     import auditor.__main__
     import auditor.cli.output
-    import auditor.experiments.tournament
+    import auditor.experiments.before_after
     import auditor.fiftyone_bridge
     import auditor.outputs.report  # noqa: F401
     from auditor.bridges import engine_bridge

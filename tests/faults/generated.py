@@ -179,7 +179,7 @@ def places(home_folder: Path, place: Path) -> list[str]:
 
 SERVES = {"app", "demo", "fiftyone", "get", "job"}
 """They serve, download, or do the work of a job."""
-TRAINS = {"simulate", "compare"}
+TRAINS = {"compare"}
 """They train for long once everything is right; here their dataset never is."""
 
 

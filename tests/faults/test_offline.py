@@ -93,7 +93,6 @@ def every_command() -> None:
         *(["export", "few", "--out", "out.csv"], ["report", "few", "--out", "out.html"], ["weights", "list"]),
         *(["doctor"], ["backup", "all.tar"], ["restore", "all.tar"]),
         *(["people", "few"], ["review", "few", "--apply", "out.csv"], ["move", "few", source]),
-        ["simulate", "few", "--engines", "cross_entropy", *settings],
         ["compare", "few", "--seeds", "1", "--set", "epochs=2", "--set", "network=mlp"],
         ["remove", "few", "--yes"],
     ]

@@ -140,21 +140,6 @@ def test_audit__on_a_cluster_whose_driver_is_killed_is_the_one_of_this_machine(
     assert found.summary == expected.summary
 
 
-def test_simulate__on_a_cluster_says_what_it_says_here(
-    cluster: Any, audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    monkeypatch.setenv("RAY_ADDRESS", cluster.address)
-
-    def said(on: str) -> list[str]:
-        played = auditor.open("digits").simulate(options=QUICK_OPTIONS, device="cpu", on=on, progress=False)
-        return [one.table.drop(columns="seconds").to_csv() for one in played.rounds]
-
-    expected = said("processes:1")
-    monkeypatch.setattr(executors, "Processes", None)  # nothing is trained here
-    assert said("ray") == expected
-
-
 def test_compare__by_ray_as_a_client_says_what_it_says_here(
     cluster: Any, audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -123,7 +123,6 @@ def test_add_datalab__issues_of_something_else_are_refused(
         (lambda photos: photos.audit("cross_entropy", on="rya"), "on"),
         (lambda photos: photos.resume(on="rya"), "on"),
         (lambda photos: photos.compare(on="rya"), "on"),
-        (lambda photos: photos.simulate(on="rya"), "on"),
         (lambda photos: photos.audit([]), "engines"),
         (lambda photos: photos.audit("cross_entropy", weights="a.pth"), "backbone"),
         (lambda _: auditor.import_dataset("labels.csv", name="other"), "label_column"),

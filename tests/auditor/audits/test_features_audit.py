@@ -18,7 +18,6 @@ from auditor.audits import arrays, embedding, plan, settle, worker
 from auditor.backbones import features
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
-from auditor.experiments import tournament
 from auditor.ground.errors import AuditFailedError, JobRefusedError
 from auditor.pictures import cache
 from benchmarks.metrics import auroc
@@ -164,21 +163,6 @@ def test_audit__an_engine_on_images_and_on_features_both_speak(imported: Digits)
     # A later run of the same engine on images takes the place of the first.
     on_features = {"neighbours": second, "cross_entropy_on_own_array": second}
     assert arrays.runs_that_speak(third) == {"cross_entropy": third} | on_features
-
-
-def test_simulate__after_an_audit_on_features_takes_the_engines_that_train_on_images(
-    imported: Digits,
-) -> None:
-    dataset = api.open_dataset("digits")
-    on_images = {"cross_entropy": QUICK_OPTIONS["cross_entropy"] | {"epochs": 1}}
-    dataset.audit(["neighbours", "cross_entropy"], features=pixels(), map_method="pca")
-    played = tournament.simulate("digits", options=on_images)
-    assert {name for one in played.rounds for winner in one.winners for name in winner.engines} == {
-        "cross_entropy"
-    }
-    dataset.audit(["neighbours"], features=pixels(), map_method="pca", alone=True)
-    with pytest.raises(AuditFailedError, match="neighbours cannot be compared on images"):
-        tournament.simulate("digits")
 
 
 def test_audit__neighbours_need_features(imported: Digits, run: Run) -> None:

@@ -259,19 +259,6 @@ def test_audit__own_predictions_are_listed_and_forgotten(
     assert "own predictions" not in run("status", "digits")[1]
 
 
-def test_simulate__says_who_finds_most_at_which_budget(audited: tuple[Digits, int], run: Run) -> None:
-    args = ["--set", "cross_entropy.epochs=2", "--set", "cross_entropy.network=mlp"]
-    code, out, err = run("simulate", "digits", *args)
-    assert code == 0, err
-    assert re.search(r"top 1%\s+top 2%\s+top 5%\s+top 10%\s+AUROC\s+avg precision\s+seconds", out)
-    assert re.search(r"Finds most among the least trusted labels: .+cross_entropy at 10% \(", out)
-    assert "real mistakes are harder to find" in out
-    found = json.loads(run("simulate", "digits", *args, "--json")[1])
-    assert found["kinds"][0]["kind"] == "second most likely class"
-    assert [winner["budget"] for winner in found["kinds"][0]["winners"]] == [0.01, 0.02, 0.05, 0.1]
-    assert found["kinds"][0]["rows"][0]["seconds"] > 0
-
-
 def test_move__follows_the_images(audited: tuple[Digits, int], run: Run, tmp_path: Path) -> None:
     digits, _ = audited
     code, _, err = run("move", "digits", tmp_path)

@@ -1,4 +1,4 @@
-"""Comparisons and tournaments that were stopped or killed go on, and say what they would have said."""
+"""Comparisons that were stopped or killed go on, and say what they would have said."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from auditor.bridges import engine_bridge
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.cli.commands import cli
-from auditor.experiments import before_after, tournament
+from auditor.experiments import before_after
 from auditor.experiments.kept_trainings import FORGET_AFTER_S, Training, Trainings
 from auditor.ground.errors import AuditFailedError
 from auditor.ground.progress import Progress
@@ -109,22 +109,6 @@ def test_before_after__another_question_takes_nothing_over(
     epochs_trained.clear()
     before_after.before_after("digits", seeds=(0,), options=FAST | {"epochs": 5})
     assert epochs_trained == [5, 5]
-
-
-def test_simulate__stopped_goes_on_where_it_was(
-    audited: tuple[Digits, int], epochs_trained: list[int]
-) -> None:
-    with pytest.raises(AuditFailedError, match="Stopped after 1 of 2 trainings"):
-        tournament.simulate("digits", options=QUICK_OPTIONS, on_progress=stop_at(1.3))
-    stopped_after = sum(epochs_trained)
-    epochs_trained.clear()
-    again = tournament.simulate("digits", options=QUICK_OPTIONS)
-    assert stopped_after + sum(epochs_trained) <= 12 + 1
-    whole = tournament.simulate("digits", options=QUICK_OPTIONS)
-    for one, other in zip(again.rounds, whole.rounds, strict=True):
-        assert one.table.auroc.tolist() == other.table.auroc.tolist()
-        assert one.table.seconds.min() > 0  # what was kept remembers what it took
-    assert kept("simulate") == []
 
 
 def test_forget__leaves_what_others_may_come_back_to(audited: tuple[Digits, int]) -> None:

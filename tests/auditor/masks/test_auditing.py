@@ -147,11 +147,7 @@ def test_commands__work_on_masks_or_refuse_in_one_line(audited_masks: Audited, t
     assert "shapes: 12 images, masks of 3 classes" in command("status", "shapes")
     command("export", "shapes", "--out", str(tmp_path / "out"))
     assert len(list((tmp_path / "out" / "masks").iterdir())) == 12
-    for words in (
-        ("review", "shapes", "--apply", "f.csv"),
-        ("simulate", "shapes"),
-        ("compare", "shapes"),
-    ):
+    for words in (("review", "shapes", "--apply", "f.csv"), ("compare", "shapes")):
         said = f"^The labels of shapes are masks: `auditor {words[0]}` is for class labels"
         with pytest.raises(AuditorError, match=said):
             CliRunner().invoke(cli, list(words), catch_exceptions=False)

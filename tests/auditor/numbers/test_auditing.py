@@ -190,8 +190,8 @@ def test_report__shows_the_numbers_farthest_from_what_is_predicted(home: Path, t
 
 
 def test_commands__for_classes_refuse_numbers_in_one_line(ages: Path) -> None:
-    with pytest.raises(AuditorError, match="^The labels of ages are numbers: `auditor simulate` is for"):
-        invoke("simulate", "ages")
+    with pytest.raises(AuditorError, match="^The labels of ages are numbers: `auditor compare` is for"):
+        invoke("compare", "ages")
     with pytest.raises(AuditorError, match="Engine l2b takes no numbers; on numbers there are"):
         invoke("audit", "ages", "--engines", "l2b", "--backbone", "none")
     shown = invoke("export", "ages", "--out", str(ages / "out.csv"), "--policy", "auto")

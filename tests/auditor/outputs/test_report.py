@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import html
 import re
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from auditor.audits import arrays, settle, worker
+from auditor.audits import settle, worker
 from auditor.audits.plan import plan
 from auditor.catalog import audits, scores
 from auditor.catalog.db import session
-from auditor.experiments import before_after, tournament
+from auditor.experiments import before_after
 from auditor.ground.errors import AuditFailedError, ExportRefusedError, NotFoundError
 from auditor.ground.progress import Progress
 from auditor.outputs import export, report
@@ -138,59 +137,3 @@ def test_before_after__compares_what_an_automatic_export_would_hold(
     assert told[0].startswith(f"{result.num_changed} training label")
     with pytest.raises(ExportRefusedError, match="The policy .auto. needs a bound"):
         before_after.before_after("digits", options=FAST, policy="auto")
-
-
-def test_simulate__ranks_engines_and_warns(audited: tuple[Digits, int]) -> None:
-    before = decisions.labels_to_train_on(1)[0]
-    seen = []
-    result = tournament.simulate("digits", options=QUICK_OPTIONS, on_progress=seen.append)
-    first = result.rounds[0]
-    assert first.best == "cross_entropy"
-    assert first.table.auroc[0] > 0.7
-    assert first.table.seconds[0] > 0
-    assert first.winners[-1].engines == ("cross_entropy",)
-    assert seen[-1].done == seen[-1].total == 2
-    assert seen[-1].seconds_left == 0
-    assert all(one.done <= other.done for one, other in pairwise(seen))
-    assert "real mistakes are harder to find" in result.warning
-    assert np.array_equal(decisions.labels_to_train_on(1)[0], before)  # planted labels never leave memory
-    page = report.report("digits")
-    assert "Planted errors" in page
-    assert result.rounds[0].sentence in html.unescape(page)
-
-
-def test_simulate__leaves_alone_what_people_judged(audited: tuple[Digits, int]) -> None:
-    digits, _ = audited
-    draw = verify_truthfully(digits, 60)
-    calibrating = draw.sample_ids[::2]
-    wrong, right = ([i for i in calibrating if digits.is_wrong[i] == is_wrong] for is_wrong in (True, False))
-    outside = [int(i) for i in np.flatnonzero(digits.is_wrong) if int(i) not in draw.sample_ids]
-    truth = int(digits.true_labels[outside[0]])
-    decisions.decide(1, outside[0], "relabel", label=truth, reviewer="ada")
-    decisions.decide(1, outside[1], "exclude", reviewer="ada")
-    decisions.decide(1, right[0], "exclude", reviewer="bob")
-    labels, trusted, settled = tournament._ground(1)
-    assert (labels[outside[0]], labels[outside[1]]) == (truth, -1)
-    assert trusted[outside[0]]
-    # What calibrates keeps its given label in every audit, found wrong or not.
-    assert (labels[calibrating] == digits.given_labels[calibrating]).all()
-    assert wrong
-    assert settled[[*wrong, outside[0], right[0]]].all()
-    assert not settled[right[1:]].any()
-    num_measured = int(((labels >= 0) & ~settled).sum())
-    result = tournament.simulate("digits", options=QUICK_OPTIONS)
-    assert f"among {num_measured:,} labels" in result.rounds[0].sentence
-
-
-def test_simulate__all_engines_of_the_audit_say_what_is_likely(audited: tuple[Digits, int]) -> None:
-    two = QUICK_OPTIONS | {"coteaching": {"epochs": 2, "network": "mlp", "views": 1}}
-    one_of_two = tournament.simulate("digits", engines=list(two), options=two)
-    assert "those of cross_entropy alone, which takes part itself" in one_of_two.warning
-    second = plan("digits", list(two), options=two, map_method="pca")
-    worker.run(second)
-    assert "alone" not in tournament.simulate("digits", options=two).warning
-    # Co-teaching without an opinion leaves nothing to plant: both are asked, not only the first.
-    path = arrays.engine_folder(second, "coteaching") / "pred_probs.npy"
-    np.save(path, np.full((300, 10), np.nan, dtype=np.float32))
-    with pytest.raises(AuditFailedError, match="only 0 labels may be changed"):
-        tournament.simulate("digits", options=two)

@@ -20,7 +20,6 @@ from auditor import api
 from auditor.audits import arrays, progress, settle, statements
 from auditor.catalog import audits, scores
 from auditor.catalog.db import session
-from auditor.experiments import planting
 from auditor.fiftyone_bridge import fields
 from auditor.ground.wording import percent
 from auditor.outputs.report import report
@@ -265,7 +264,7 @@ def shares_in_tables() -> set[str]:
     return {str(name) for one in opened("classes").dataframe for name in one.value.columns}
 
 
-def test_experiments_count_what_the_other_surfaces_count(
+def test_comparison_counts_what_the_other_surfaces_count(
     audited: tuple[Digits, int], told: Callable[..., Any], tmp_path: Path
 ) -> None:
     digits, audit_id = audited
@@ -288,17 +287,3 @@ def test_experiments_count_what_the_other_surfaces_count(
     assert compared["num_changed"] == len(set(changed) - set(draw.sample_ids)) > 0
     page = report("digits")
     assert compared["statement"] in page
-
-    # Planted errors: none on what people settled, and budgets are shares of the labels that are left.
-    played = told("simulate", "digits", *fast)
-    labels, trusted = decisions.labels_to_train_on(1)
-    wrong = {*draw.sample_ids, *top.tolist()} & set(np.flatnonzero(digits.is_wrong).tolist())
-    left = np.count_nonzero((labels >= 0) & ~trusted) - np.count_nonzero(
-        [labels[row] >= 0 and not trusted[row] for row in wrong]
-    )
-    assert told("status", "digits")["found"] == len(wrong)
-    page = report("digits")
-    for kind in played["kinds"]:
-        assert kind["statement"] in page
-        for winner in kind["winners"]:
-            assert winner["num_labels"] == planting.num_looked_at(winner["budget"], left)

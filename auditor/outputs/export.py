@@ -14,7 +14,7 @@ import shlex
 import shutil
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -35,8 +35,9 @@ from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.tables import quoted
 from auditor.ground.vocabulary import ACTIONS, EXCLUDE, EXCLUDING, KEEP, RELABEL, UNSEEN
 from auditor.ground.wording import plural
+from auditor.outputs import found_again
 from auditor.pictures import cache
-from auditor.pictures.sources import Rewritable, SourceOptions, SourceRow, open_source
+from auditor.pictures.sources import Rewritable, SourceOptions, open_source
 from auditor.review.decisions import outcomes
 
 POLICIES = ("reviewed", "auto")
@@ -184,13 +185,13 @@ def export_tree(
         raise ExportRefusedError(f"{out} exists; choose a new folder.")
     sources = _load(dataset_name, policy, max_fdr, audit_id, progress)
     _check_folders(sources.dataset)
-    counts = _Counts()
+    counts, moved = _Counts(), dict[int, str]()
     with folder_written_whole(out) as building:
         for row, sample in _rows_with_samples(sources):
             counts.add(row)
             if row["cleaned_label"]:
                 folder = building / (sample.split or "") / row["cleaned_label"]
-                _put(cache.extracted_path(sources.dataset, sample), folder, sample, links=links)
+                _put(_original(sources.dataset, sample, moved), folder, sample, links=links)
     return counts.summary(sources)
 
 
@@ -417,21 +418,22 @@ def _write_source(sources: _Sources, out: Path) -> ExportSummary:
     """What the dataset was imported from, with cleaned labels and without excluded images."""
     dataset = sources.dataset
     source = _reopened(dataset, out)
-    counts, outcome = _Counts(), dict[str, str | None]()
+    counts, outcome, samples = _Counts(), dict[int, str | None](), list[Sample]()
     for row, sample in _rows_with_samples(sources):
         counts.add(row)
         changed = row["cleaned_label"] if row["action"] == RELABEL else ""
-        outcome[sample.location] = None if row["action"] == EXCLUDE else changed
-    outcomes, num_found = list[str | None](), 0
-    for item in source.rows():
-        is_ours = isinstance(item, SourceRow) and item.location in outcome
-        outcomes.append(outcome[item.location] if is_ours and isinstance(item, SourceRow) else "")
-        num_found += is_ours
-    if num_found != dataset.num_samples:
+        outcome[sample.sample_id] = None if row["action"] == EXCLUDE else changed
+        samples.append(sample)
+    found = found_again.find(dataset, source, samples)
+    num_lost = dataset.num_samples - len(found.places)
+    if num_lost:
         raise ExportRefusedError(
-            f"{dataset.source} changed since it was imported: {dataset.num_samples - num_found:,} of "
+            f"{dataset.source} changed since it was imported: {num_lost:,} of "
             f"{plural(dataset.num_samples, 'sample')} cannot be found in it; put it back, or export a table."
         )
+    if not found.by_picture:
+        found_again.check_files(dataset, [one for one in samples if outcome[one.sample_id] != ""])
+    outcomes = ["" if number is None else outcome[number] for number in found.samples]
     writing = written_whole if _is_one_file(dataset.source) else folder_written_whole
     with writing(out) as beside:
         source.write_again(beside, outcomes, dataset.class_names)
@@ -443,23 +445,27 @@ def _reopened(dataset: Dataset, out: Path) -> Any:
     is_file = _is_one_file(dataset.source)
     ends = "".join(Path(dataset.source).suffixes[-2:]).lower() if is_file else ""
     wanted = Path(dataset.source).suffix.lower() if is_file else ""
-    place = dataset.source if "://" in dataset.source else str(Path(dataset.source).expanduser().absolute())
     refused = ExportRefusedError(
         f"{out.suffix or 'a folder in its own form'} is written where a dataset was imported from such a source, "
         f"and {dataset.name} comes from {dataset.source}; use .csv, .tsv or .parquet."
     )
     if out.suffix.lower() != wanted or (wanted == ".gz" and not str(out).lower().endswith(ends)):
         raise refused
-    options = SourceOptions(
+    source = open_source(dataset.source, _options(dataset))
+    if not isinstance(source, Rewritable):
+        raise refused
+    return source
+
+
+def _options(dataset: Dataset) -> SourceOptions:
+    """How the dataset's source is opened again."""
+    place = dataset.source if "://" in dataset.source else str(Path(dataset.source).expanduser().absolute())
+    return SourceOptions(
         dataset.label_column,
         _named_path_column(dataset),
         root=None if dataset.root == place else dataset.root,
         boxes=dataset.source_kind == "coco_boxes",
     )
-    source = open_source(dataset.source, options)
-    if not isinstance(source, Rewritable):
-        raise refused
-    return source
 
 
 def _named_path_column(dataset: Dataset) -> str | None:
@@ -474,6 +480,23 @@ def _named_path_column(dataset: Dataset) -> str | None:
 def _is_one_file(source: str) -> bool:
     """Whether the source is a file, here or at an address; the others are folders or names."""
     return os.path.isfile(Path(source).expanduser()) or ("://" in source and Path(source).suffix != "")
+
+
+def _original(dataset: Dataset, sample: Sample, moved: dict[int, str]) -> Path:
+    """The sample's picture as a file; where rows have moved, it is looked for once, and ``moved`` says where."""
+    try:
+        return cache.extracted_path(
+            dataset, replace(sample, location=moved.get(sample.sample_id, sample.location))
+        )
+    except cache.MovedError:
+        if moved or dataset.source_kind not in found_again.ROW_SOURCES:
+            raise
+        with session() as open_session:
+            samples = list(datasets.iterate_samples(open_session, dataset.id))
+        moved |= found_again.find(dataset, open_source(dataset.source, _options(dataset)), samples).places
+        if sample.sample_id not in moved:
+            raise
+    return _original(dataset, sample, moved)
 
 
 def _put(source: Path, folder: Path, sample: Sample, *, links: bool) -> None:

@@ -103,12 +103,7 @@ def decode(data: bytes, *, size: int, channels: int) -> Decoded:
     image = upright(data, at_least=2 * size)
     width, height = image.size
     mode = "L" if channels == 1 else "RGB"
-    if _is_decoded_in_full(data, image):
-        digest = hashlib.sha256(f"{image.mode}{width}x{height}:".encode())
-        for strip in _strips(image):
-            digest.update(strip.tobytes())
-    else:
-        digest = hashlib.sha256(data)
+    digest = _digest_of_pixels(image) if _is_decoded_in_full(data, image) else hashlib.sha256(data).digest()
     bits = imagehash.phash(image).hash.ravel()
     return Decoded(
         pixels=np.ascontiguousarray(
@@ -116,7 +111,7 @@ def decode(data: bytes, *, size: int, channels: int) -> Decoded:
         ),
         height=height,
         width=width,
-        content_hash=digest.digest(),
+        content_hash=digest,
         perceptual_hash=int.from_bytes(np.packbits(bits).tobytes(), "big"),
     )
 
@@ -143,6 +138,13 @@ def upright(data: bytes, *, at_least: int | None = None) -> Image.Image:
         raise ImageError("does not fit into memory; make the image smaller") from error
     except Exception as error:
         raise ImageError(f"is cut off or damaged ({_reason(error)}); save or download it again") from error
+
+
+def _digest_of_pixels(image: Image.Image) -> bytes:
+    digest = hashlib.sha256(f"{image.mode}{image.width}x{image.height}:".encode())
+    for strip in _strips(image):
+        digest.update(strip.tobytes())
+    return digest.digest()
 
 
 def _is_decoded_in_full(data: bytes, image: Image.Image) -> bool:

@@ -28,7 +28,7 @@ RESULTS = Path(__file__).resolve().parent / "results" / "gpu_epoch.json"
 CLASSES = 10
 PRECISIONS = ("float32", "bfloat16")
 BY_ENGINE: dict[str, dict[str, Any]] = {
-    "coteaching": {"keep_schedule": "coteaching", "noise_rate": 0.2},
+    "coteaching": {"noise_rate": 0.2},
     "l2b": {"warmup_epochs": 1},
     "choicenet": {"warmup_epochs": 1},
 }

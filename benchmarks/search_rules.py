@@ -18,10 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.papers.s2e_rivals import search_with_optuna
+from benchmarks.papers.s2e_rivals import RULES, SearchResult, search_schedule, search_with_optuna
 from engines.coteaching.config import CoteachingConfig
-from engines.coteaching.s2e import RULES, SearchResult, search_schedule
-from engines.coteaching.schedules import SPACES, FloatArray
+from engines.coteaching.schedules import S2E_SPACE, FloatArray
 from engines.shared.device import versions
 
 RESULTS = Path(__file__).resolve().parent / "results" / "search_rules.json"
@@ -58,14 +57,13 @@ def main() -> None:
 
 def _best(rule: str, rounds: int, trials: int, rate: float, seed: int) -> float:
     """Smallest distance that the rule sees."""
-    space = SPACES["paper"]
     sought = CoteachingConfig(epochs=EPOCHS).coteaching_curve(rate, np.arange(EPOCHS, dtype=np.float64))
 
     def worth(x: FloatArray) -> float:
-        return -float(np.mean((space.keep_rates(x, EPOCHS) - sought) ** 2))
+        return -float(np.mean((S2E_SPACE.keep_rates(x, EPOCHS) - sought) ** 2))
 
     search: Callable[..., SearchResult] = search_with_optuna if rule == "tpe" else search_schedule
-    return -search(space, worth, rule=rule, iterations=rounds, samples=trials, seed=seed).best.accuracy
+    return -search(S2E_SPACE, worth, rule=rule, iterations=rounds, samples=trials, seed=seed).best.accuracy
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ def run_cell(engine: str, size: Size, arguments: argparse.Namespace) -> dict[str
 def _short(engine: str) -> dict[str, Any]:
     """What must follow the number of epochs; Co-teaching's own schedule, because a search is many trainings."""
     if engine == "coteaching":
-        return {"keep_schedule": "coteaching", "noise_rate": WRONG, "rank_epochs": 1}
+        return {"noise_rate": WRONG, "rank_epochs": 1}
     return {"warmup_epochs": 1} if engine in ("l2b", "choicenet") else {}
 
 

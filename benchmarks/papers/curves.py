@@ -36,7 +36,7 @@ NOISES = {
     "symmetric 50 %": ("sym_excl", 0.5),
     "pair 45 %": ("pair", 0.45),
 }
-SCHEDULED = {"Co-teaching, Eq. 4": "coteaching", "S2E": "searched"}
+SCHEDULED = ("Co-teaching, Eq. 4", "S2E")
 BY_LABEL = {"umn": "epsilon", "l2b": "alpha", "choicenet": "rho"}
 """The published signal of each engine, drawn for right and for wrong labels."""
 SCALES: dict[str, dict[str, Any]] = {
@@ -85,7 +85,7 @@ def run_cell(noise: str, method: str, options: argparse.Namespace) -> dict[str, 
     changes: dict[str, Any] = {"epochs": options.epochs, "batch_size": 128, "augment": "none", "views": 1}
     changes["network"] = "umn_mlp" if name == "umn" else options.network
     if method in SCHEDULED:
-        changes |= {"keep_schedule": SCHEDULED[method], "noise_rate": rate if method != "S2E" else None}
+        changes["noise_rate"] = rate if method != "S2E" else None
     config = replace(ENGINES[name].config_type.preset(options.preset), **changes)
     result = ENGINES[name].train(data, config, seed=options.seed, device=options.device)
     return {

@@ -1,8 +1,9 @@
 """What S2E is compared with in its paper's tables: other spaces of R(t), and rules with loops of their own.
 
-The spaces of the ablation (one h alone, radial basis functions, a small network; each as printed and as in the
-released code), Optuna's TPE and CMA-ES over the unit cube, Hyperband, which stops bad trainings early, and ASNG,
-where one pair of networks serves all schedules and theta moves between epochs. No audit uses them.
+The spaces of the ablation (Eq. 4 with free numbers, one h alone, radial basis functions, a small network), plain
+and natural gradients in place of Newton's step, Optuna's TPE and CMA-ES over the unit cube, Hyperband, which
+stops bad trainings early, and ASNG, where one pair of networks serves all schedules and theta moves between epochs.
+No audit uses them.
 
 Sources: S2E (Yao et al. 2020); Li et al., "Hyperband", 2018 (its brackets with eta = 2.5 as in S2E's comparison,
 which is why Optuna's pruner, integer eta only, is not used); Akimoto et al., "Adaptive Stochastic Natural Gradient
@@ -26,40 +27,30 @@ try:
 except ModuleNotFoundError as error:
     raise SystemExit("S2E's rivals need the package optuna: pip install 'label-auditor[search]'.") from error
 
+from engines.coteaching.s2e import RULES as ENGINE_RULES
 from engines.coteaching.s2e import (
     Relaxation,
-    SearchResult,
     Trial,
-    best,
+    draw,
     estimate_gradient,
     move_theta,
-    natural_step,
     standardize_losses,
 )
-from engines.coteaching.schedules import (
-    MIN_KEEP_RATE,
-    PARAMETER_FLOOR,
-    FloatArray,
-    ScheduleSpace,
-    basis_curve,
-)
-from engines.coteaching.schedules import SPACES as ENGINE_SPACES
+from engines.coteaching.schedules import PARAMETER_FLOOR, S2E_SPACE, FloatArray, ScheduleSpace, basis_curve
 
 HYPERBAND_ETA = 2.5
 
 # --- spaces -----------------------------------------------------------------------------------------------
 
 
+def _co_space(x: FloatArray, t: FloatArray, horizon: float) -> FloatArray:
+    """Eq. (4) with tau ~ U(0, 1), t_k ~ U(0, T), c ~ U(0, 2)."""
+    return 1.0 - x[0] * np.minimum((t / (x[1] * horizon)) ** (2.0 * x[2]), 1.0)
+
+
 def _single_space(x: FloatArray, t: FloatArray, horizon: float) -> FloatArray:
     """One h_i alone; the first number says which."""
     return basis_curve(x[1:], t, horizon, min(int(4 * x[0]), 3))
-
-
-def _single_code_space(x: FloatArray, t: FloatArray, horizon: float) -> FloatArray:
-    """The released code's "single": F = a two-decay mixture minus one growth."""
-    forget = x[0] * (1.0 - np.exp(-0.5 * x[1] * t ** x[2]))
-    forget = forget + (1 - x[0]) * (1.0 - (1.0 + 0.5 * x[3] * t) ** (-x[4]))
-    return 1.0 - np.clip(forget - 0.5 * x[5] * (t / horizon) ** (2.0 * x[6]), 0.0, 1.0 - MIN_KEEP_RATE)
 
 
 def _rbf_space(x: FloatArray, t: FloatArray, horizon: float) -> FloatArray:
@@ -69,13 +60,6 @@ def _rbf_space(x: FloatArray, t: FloatArray, horizon: float) -> FloatArray:
     return expit(bumps @ weights + bias)
 
 
-def _rbf_code_space(x: FloatArray, t: FloatArray, horizon: float) -> FloatArray:
-    """The released code's RBF: F = min(sum of 6 bumps, 1), no sigmoid."""
-    weights, centres, widths = x[:6], x[6:12], 0.5 * x[12:18]
-    bumps = np.exp(-((t[:, None] / horizon - centres) ** 2) / (2.0 * widths**2))  # (E, 6)
-    return 1.0 - np.minimum(bumps @ weights, 1.0)
-
-
 def _mlp_space(x: FloatArray, t: FloatArray, horizon: float) -> FloatArray:
     """1 -> 4 ReLU -> sigmoid with standard normal weights."""
     v = ndtri(x)
@@ -83,29 +67,83 @@ def _mlp_space(x: FloatArray, t: FloatArray, horizon: float) -> FloatArray:
     return expit(hidden @ v[8:12] + v[12])
 
 
-def _mlp_code_space(x: FloatArray, t: FloatArray, horizon: float) -> FloatArray:
-    """The released code's MLP: 10 units without activation, so F = sigmoid of an affine function of t."""
-    v = ndtri(x)
-    hidden = (t / horizon)[:, None] * v[:10] + v[10:20]  # (E, 10)
-    return 1.0 - expit(hidden @ v[20:30] + v[30])
-
-
 def _numbered(prefix: str, count: int) -> tuple[str, ...]:
     return tuple(f"{prefix}{i + 1}" for i in range(count))
 
 
-SPACES = ENGINE_SPACES | {
+SPACES = {
     space.name: space
     for space in (
+        S2E_SPACE,
+        ScheduleSpace("co", ("noise_rate", "ramp", "exponent"), _co_space),
         ScheduleSpace("single", ("which", "a1", "a2", "a3", "a4"), _single_space),
-        ScheduleSpace("single_code", _numbered("p", 7), _single_code_space),
         ScheduleSpace("rbf", (*_numbered("v", 4), "v0", *_numbered("mu", 4), *_numbered("s", 4)), _rbf_space),
-        ScheduleSpace("rbf_code", _numbered("p", 18), _rbf_code_space),
         ScheduleSpace("mlp", _numbered("v", 13), _mlp_space),
-        ScheduleSpace("mlp_code", _numbered("v", 31), _mlp_code_space),
     )
 }
-"""Every space by name: the engine's and its rivals."""
+"""S2E's space and its rivals, by name."""
+
+
+# --- gradients --------------------------------------------------------------------------------------------
+
+GRADIENT_STEPS = {"natural": 1.0, "gradient": 2.0}
+"""delta by rule: the best of three tried each on the curve-fitting search of the tests (20 seeds)."""
+RULES = (*ENGINE_RULES, *GRADIENT_STEPS)
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """Where a search ended."""
+
+    best: Trial
+    trials: tuple[Trial, ...]
+    iteration_means: tuple[float, ...]
+    """Mean accuracy of each iteration's samples."""
+
+
+def best(trials: Sequence[Trial]) -> Trial:
+    """The most accurate trial; the first among equals."""
+    return max(trials, key=lambda trial: trial.accuracy)
+
+
+def search_schedule(
+    space: ScheduleSpace,
+    train: Callable[[FloatArray], float],
+    *,
+    rule: str,
+    iterations: int,
+    samples: int,
+    seed: int,
+) -> SearchResult:
+    """Search by one of RULES: M ``iterations`` of K ``samples``, each trained under its x (D,)."""
+    relaxation, trials = Relaxation.of(space), list[Trial]()
+    theta = relaxation.uniform()
+    for iteration in range(iterations):
+        if rule in ENGINE_RULES:
+            drawn = draw(space, trials, rule=rule, samples=samples, seed=seed)
+        else:
+            drawn = relaxation.sample(theta, samples, np.random.default_rng([seed, iteration]))
+        accuracies = np.array([float(train(x)) for x in drawn])
+        trials += [Trial(tuple(map(float, x)), float(a)) for x, a in zip(drawn, accuracies, strict=True)]
+        if rule in GRADIENT_STEPS and accuracies.std() > 0.0:
+            theta = move_theta(
+                theta, gradient_step(rule, relaxation, theta, drawn, -accuracies), GRADIENT_STEPS[rule]
+            )
+    means = np.array([trial.accuracy for trial in trials]).reshape(iterations, samples).mean(axis=1)
+    return SearchResult(best(trials), tuple(trials), tuple(means.tolist()))
+
+
+def gradient_step(
+    rule: str, relaxation: Relaxation, theta: FloatArray, x: FloatArray, losses: FloatArray
+) -> FloatArray:
+    """The step (P,) of ``gradient`` or ``natural`` from K samples x (K, D) with losses (K,); to be subtracted."""
+    gradient = estimate_gradient(standardize_losses(losses), relaxation.scores(theta, x))
+    return gradient if rule == "gradient" else natural_step(gradient, relaxation.log_density_hessian(theta))
+
+
+def natural_step(gradient: FloatArray, log_hessian: FloatArray) -> FloatArray:
+    """Fisher^{-1} g with the exact Fisher matrix, minus the Hessian of log p."""
+    return np.asarray(np.linalg.solve(-log_hessian, gradient), dtype=np.float64)
 
 
 # --- Optuna ----------------------------------------------------------------------------------------------

@@ -32,15 +32,18 @@ from benchmarks import images
 from benchmarks.noise import make_noise
 from benchmarks.papers.s2e_rivals import (
     OPTUNA_RULES,
+    RULES,
     SPACES,
+    SearchResult,
     SharedWeightsRule,
+    search_schedule,
     search_with_hyperband,
     search_with_optuna,
 )
 from benchmarks.papers.scale import parse_scaled
 from engines.contract import TrainingData
 from engines.coteaching.config import CoteachingConfig
-from engines.coteaching.s2e import RULES, SearchResult, Trial, search_schedule
+from engines.coteaching.s2e import Trial
 from engines.coteaching.schedules import FloatArray
 from engines.coteaching.training import Learners
 from engines.shared.device import versions
@@ -98,8 +101,7 @@ class Bench:
             epochs=epochs,
             schedule="linear_tail",
             augment="none",
-            standardize=False,
-            drop_last=True,
+            as_published=True,
         )
         # Trainings name their rows: the test images are measured, never trained on.
         data = TrainingData(np.concatenate([train_images, test_images]), both, 10)
@@ -176,7 +178,7 @@ def search_with_shared_weights(
         rule.tell(xs, np.array(accuracies))
     final = tuple(map(float, rule.relaxation.mean(rule.theta)))
     last = float(np.mean([trial.accuracy for trial in trials[-samples:]]))
-    return SearchResult(Trial(final, last), tuple(trials), (), rule.theta)
+    return SearchResult(Trial(final, last), tuple(trials), ())
 
 
 def run_cell(bench: Bench, space: str, rule: str, iterations: int, samples: int, seed: int) -> dict[str, Any]:

@@ -1,14 +1,12 @@
-"""S2E's search for a keep-rate schedule: stochastic relaxation with a Newton step, and its rivals.
+"""S2E's search for a keep-rate schedule: stochastic relaxation with a Newton step.
 
 The schedule's numbers x are drawn from p_theta (Dirichlet and Betas). What is minimised is J(theta) =
 E[fbar(x)], fbar being minus the validation accuracy of a training under R(x); gradient and Hessian come from
 scores alone, so that the training stays a black box. Each estimate subtracts a baseline, without which it
-depends on the offset of fbar. The search is handed "train under this schedule" as a callable and knows no
-network.
+depends on the offset of fbar. The search is handed the accuracies of trainings and knows no network.
 
-Rules, at an equal price in trainings: ``newton`` is S2E; ``natural`` and ``gradient`` share its estimates;
-``random`` draws from the uniform start. What else the paper compares with (TPE, CMA-ES, Hyperband, ASNG) is in
-``benchmarks/papers/s2e_rivals.py``: their loops are not this one.
+Rules, at an equal price in trainings: ``newton`` is S2E; ``random`` draws from the uniform start. What the paper
+compares with (plain and natural gradients, TPE, CMA-ES, Hyperband, ASNG) is in ``benchmarks/papers/s2e_rivals.py``.
 
 Resuming, and training apart: what an iteration draws is a function of the seed and of the trials before it
 (``draw``), so its K trainings need nothing of each other, and a killed search goes on from the trials that it has.
@@ -18,12 +16,12 @@ Departures: (13) uses minus (Eq. 8 of the paper prints plus, its Eq. 9 and proof
 the floor on its eigenvalues, the cap on the step and the box of theta are safeguards. All K samples count and the
 step is Newton's; the released code lets only the best sample speak and multiplies element by element.
 
-Letters: D numbers of x, P numbers of theta, M iterations of K samples.
+Letters: D numbers of x, P numbers of theta, K samples of an iteration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,10 +29,9 @@ from scipy.special import polygamma, psi
 
 from engines.coteaching.schedules import PARAMETER_FLOOR, FloatArray, ScheduleSpace
 
-RELAXATION_RULES = ("newton", "natural", "gradient")
-RULES = (*RELAXATION_RULES, "random")
-DEFAULT_STEP_SIZE = {"newton": 3.0, "natural": 1.0, "gradient": 2.0}
-"""delta by rule: the best of three tried each on the curve-fitting search of the tests (20 seeds)."""
+RULES = ("newton", "random")
+STEP_SIZE = 3.0
+"""delta: the best of three tried on the curve-fitting search of the tests (20 seeds)."""
 
 THETA_MIN, THETA_MAX = 1.0, 100.0
 """Box of theta: at least 1 keeps every density unimodal, and 1 is the uniform start."""
@@ -52,124 +49,28 @@ class Trial:
     """On the validation rows, in [0, 1]."""
 
 
-@dataclass(frozen=True)
-class SearchResult:
-    """Where a search ended."""
-
-    best: Trial
-    trials: tuple[Trial, ...]
-    iteration_means: tuple[float, ...]
-    """Mean accuracy of each iteration's samples."""
-    theta: FloatArray | None = None
-    """(P,) final parameters of the relaxation; None for rules without one."""
+def draw(space: ScheduleSpace, trials: Sequence[Trial], *, rule: str, samples: int, seed: int) -> FloatArray:
+    """The x (K, D) of the next iteration by one of RULES; ``trials``: those of all iterations before, in order."""
+    relaxation = Relaxation.of(space)
+    theta = relaxation.uniform() if rule == "random" else theta_after(space, trials, samples=samples)
+    return relaxation.sample(theta, samples, np.random.default_rng([seed, len(trials) // samples]))
 
 
-def search_schedule(
-    space: ScheduleSpace,
-    train: Callable[[FloatArray], float],
-    *,
-    rule: str,
-    iterations: int,
-    samples: int,
-    seed: int,
-    step_size: float | None = None,
-) -> SearchResult:
-    """Look for the schedule with the highest validation accuracy, all in one go; ``trials.py`` can be interrupted.
-
-    Args:
-        space: what is searched.
-        train: trains under x (D,) and returns the validation accuracy.
-        rule: one of RULES.
-        iterations: M, times that theta moves.
-        samples: K, schedules drawn each time. Every rule trains M K.
-        seed: of the draws. Same seed and same accuracies give the same search.
-        step_size: delta of Eq. (13); default by rule.
-
-    Raises:
-        ValueError: the rule is unknown.
-    """
-    trials: list[Trial] = []
-    for _ in range(iterations):
-        drawn = draw(space, trials, rule=rule, samples=samples, seed=seed, step_size=step_size)
-        trials += [Trial(tuple(map(float, x)), float(train(x))) for x in drawn]
-    return found(space, trials, rule=rule, samples=samples, step_size=step_size)
-
-
-def draw(
-    space: ScheduleSpace,
-    trials: Sequence[Trial],
-    *,
-    rule: str,
-    samples: int,
-    seed: int,
-    step_size: float | None = None,
-) -> FloatArray:
-    """The x (K, D) of the next iteration; ``trials`` are those of all iterations before, in order.
-
-    Raises:
-        ValueError: the rule is unknown.
-    """
-    theta = theta_after(space, trials, rule=rule, samples=samples, step_size=step_size)
-    iteration = len(trials) // samples
-    return Relaxation.of(space).sample(theta, samples, np.random.default_rng([seed, iteration]))
-
-
-def theta_after(
-    space: ScheduleSpace, trials: Sequence[Trial], *, rule: str, samples: int, step_size: float | None = None
-) -> FloatArray:
-    """theta (P,) after whole iterations of K trials each.
-
-    Raises:
-        ValueError: the rule is unknown.
-    """
-    if rule not in RULES:
-        raise ValueError(f"search rule {rule!r} is unknown; choose one of {', '.join(RULES)}.")
+def theta_after(space: ScheduleSpace, trials: Sequence[Trial], *, samples: int) -> FloatArray:
+    """theta (P,) after whole iterations of K trials each, by Eq. (13)."""
     relaxation = Relaxation.of(space)
     theta = relaxation.uniform()
-    delta = DEFAULT_STEP_SIZE.get(rule) if step_size is None else step_size
     for start in range(0, len(trials), samples):
         drawn = trials[start : start + samples]
         accuracies = np.array([trial.accuracy for trial in drawn])
         # One sample, or K equal ones, say nothing about a direction.
-        if rule == "random" or accuracies.std() == 0.0:
-            continue
-        step = relaxation_step(rule, relaxation, theta, np.array([trial.x for trial in drawn]), -accuracies)
-        assert delta is not None
-        theta = move_theta(theta, step, delta)
+        if accuracies.std() > 0.0:
+            utilities = standardize_losses(-accuracies)
+            scores = relaxation.scores(theta, np.array([trial.x for trial in drawn]))
+            hessian = estimate_hessian(utilities, scores, relaxation.log_density_hessian(theta))
+            step = newton_step(estimate_gradient(utilities, scores), hessian)
+            theta = move_theta(theta, step, STEP_SIZE)
     return theta
-
-
-def found(
-    space: ScheduleSpace, trials: Sequence[Trial], *, rule: str, samples: int, step_size: float | None = None
-) -> SearchResult:
-    """What whole iterations of K trials each have found.
-
-    Raises:
-        ValueError: the rule is unknown.
-    """
-    theta = theta_after(space, trials, rule=rule, samples=samples, step_size=step_size)
-    means = np.array([trial.accuracy for trial in trials]).reshape(-1, samples).mean(axis=1)
-    return SearchResult(
-        best(trials), tuple(trials), tuple(means.tolist()), None if rule == "random" else theta
-    )
-
-
-def best(trials: Sequence[Trial]) -> Trial:
-    """The most accurate trial; the first among equals."""
-    return max(trials, key=lambda trial: trial.accuracy)
-
-
-def relaxation_step(
-    rule: str, relaxation: Relaxation, theta: FloatArray, x: FloatArray, losses: FloatArray
-) -> FloatArray:
-    """The step (P,) that ``rule`` takes from K samples x (K, D) with losses (K,); to be subtracted."""
-    utilities = standardize_losses(losses)
-    scores = relaxation.scores(theta, x)
-    log_hessian = relaxation.log_density_hessian(theta)
-    gradient = estimate_gradient(utilities, scores)
-    if rule == "newton":
-        return newton_step(gradient, estimate_hessian(utilities, scores, log_hessian))
-    return natural_step(gradient, log_hessian) if rule == "natural" else gradient
 
 
 # --- the distribution of x: a Dirichlet and independent Betas ---------------------------------------------
@@ -273,11 +174,6 @@ def newton_step(gradient: FloatArray, hessian: FloatArray) -> FloatArray:
     size = np.abs(eigenvalues)
     size = np.maximum(size, EIGENVALUE_FLOOR * max(1.0, float(size.max())))
     return eigenvectors @ ((eigenvectors.T @ gradient) / size)
-
-
-def natural_step(gradient: FloatArray, log_hessian: FloatArray) -> FloatArray:
-    """Fisher^{-1} g with the exact Fisher matrix, minus the Hessian of log p."""
-    return np.asarray(np.linalg.solve(-log_hessian, gradient), dtype=np.float64)
 
 
 def move_theta(theta: FloatArray, step: FloatArray, step_size: float) -> FloatArray:

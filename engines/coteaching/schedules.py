@@ -1,9 +1,8 @@
-"""Keep-rate schedules R(t): the hand-made one of Co-teaching, and the spaces that a search can draw from.
+"""Keep-rate schedules R(t): the hand-made one of Co-teaching, and the space that S2E searches.
 
 R(t) in (0, 1] is the share of a mini-batch that small-loss selection keeps in epoch t; the forget rate is
-F = 1 - R. A space is a map from a vector x of numbers in [0, 1] to one curve; S2E's own space exists in the
-form of the paper (Dirichlet and 16 Betas) and in the form of the released code (12 Betas), beside Co-teaching's
-own form with free numbers. The rival spaces of the paper's ablation are in ``benchmarks/papers/s2e_spaces.py``.
+F = 1 - R. A space is a map from a vector x of numbers in [0, 1] to one curve; S2E's has a Dirichlet and 16 Betas.
+The rival spaces of the paper's ablation are in ``benchmarks/papers/s2e_rivals.py``.
 This module knows no network, no loss and no search: NumPy arrays in and out.
 
 Source: Yao et al., "Searching to Exploit Memorization Effect in Learning with Noisy Labels", ICML 2020
@@ -80,31 +79,22 @@ def clip_keep_rate(rates: FloatArray) -> FloatArray:
     return np.clip(rates, MIN_KEEP_RATE, 1.0)
 
 
-def coteaching_keep_rate(
-    t: FloatArray, *, noise_rate: float, ramp_epochs: float, exponent: float = 1.0, legacy_ramp: bool = False
-) -> FloatArray:
-    """Co-teaching's schedule, Eq. (4): R(t) = 1 - tau min((t / t_k)^c, 1).
+def coteaching_keep_rate(t: FloatArray, *, noise_rate: float, ramp_epochs: float) -> FloatArray:
+    """Co-teaching's schedule, Eq. (4) with c = 1: R(t) = 1 - tau min(t / t_k, 1).
 
     Args:
         t: (E,) epochs, from 0.
         noise_rate: tau in [0, 1], the share that is dropped in the end.
         ramp_epochs: t_k > 0, epochs until then.
-        exponent: c > 0.
-        legacy_ramp: the released code instead: F = linspace(0, tau^c, t_k)[t], then tau. The exponent acts
-            on tau, so F jumps at t_k unless c = 1, and tau is reached at t_k - 1.
 
     Returns:
         (E,) float64 in [MIN_KEEP_RATE, 1].
     """
     t = np.asarray(t, dtype=np.float64)
-    if not legacy_ramp:
-        return clip_keep_rate(1.0 - noise_rate * np.minimum((t / ramp_epochs) ** exponent, 1.0))
-    steps = max(int(ramp_epochs), 1)
-    ramp = noise_rate**exponent * t / max(steps - 1, 1)
-    return clip_keep_rate(1.0 - np.where(t < steps, ramp, noise_rate))
+    return clip_keep_rate(1.0 - noise_rate * np.minimum(t / ramp_epochs, 1.0))
 
 
-# --- the spaces -------------------------------------------------------------------------------------------
+# --- S2E's space -------------------------------------------------------------------------------------------
 
 
 def basis_curve(a: FloatArray, t: FloatArray, horizon: float, which: int) -> FloatArray:
@@ -122,42 +112,10 @@ def _paper_space(x: FloatArray, t: FloatArray, horizon: float) -> FloatArray:
     )
 
 
-def _code_space(x: FloatArray, t: FloatArray, horizon: float) -> FloatArray:
-    """1 - F(t) of Eq. (7): stick-breaking over three decays, minus two growths."""
-    w1, w2, a1, a2, a5 = x[:5]
-    b1, b2, b3, b4, b5 = 0.5 * x[5:10]
-    a3, a4 = 2.0 * x[10:]
-    forget = w1 * (1.0 - np.exp(-b1 * t**a1))
-    forget = forget + (1 - w1) * w2 * (1.0 - (1.0 + b2 * t) ** (-a2))
-    forget = forget + (1 - w1) * (1 - w2) * (1.0 - np.log1p(a5) / np.log1p(a5 + b5 * t))
-    forget = forget - b3 * (t / horizon) ** a3 - b4 * np.log1p(t**a4) / np.log1p(horizon**a4)
-    return 1.0 - np.clip(forget, 0.0, 1.0 - MIN_KEEP_RATE)
-
-
-def _co_space(x: FloatArray, t: FloatArray, horizon: float) -> FloatArray:
-    """Eq. (4) with tau ~ U(0, 1), t_k ~ U(0, T), c ~ U(0, 2)."""
-    return 1.0 - x[0] * np.minimum((t / (x[1] * horizon)) ** (2.0 * x[2]), 1.0)
-
-
-def _numbered(prefix: str, count: int) -> tuple[str, ...]:
-    return tuple(f"{prefix}{i + 1}" for i in range(count))
-
-
-SPACES = {
-    space.name: space
-    for space in (
-        ScheduleSpace(
-            "paper",
-            _numbered("w", 4) + tuple(f"h{i + 1}_a{j + 1}" for i in range(4) for j in range(4)),
-            _paper_space,
-            simplex_size=4,
-        ),
-        ScheduleSpace(
-            "code",
-            ("w1", "w2", "a1", "a2", "a5", "b1", "b2", "b3", "b4", "b5", "a3", "a4"),
-            _code_space,
-        ),
-        ScheduleSpace("co", ("noise_rate", "ramp", "exponent"), _co_space),
-    )
-}
-"""Every space by name."""
+S2E_SPACE = ScheduleSpace(
+    "paper",
+    (*(f"w{i + 1}" for i in range(4)), *(f"h{i + 1}_a{j + 1}" for i in range(4) for j in range(4))),
+    _paper_space,
+    simplex_size=4,
+)
+"""What is searched."""

@@ -1,6 +1,6 @@
 """What Co-teaching's epochs say about every sample: which were picked, and where their losses rank.
 
-Letters: N samples, G networks, n samples of an evaluation.
+Letters: N samples, n samples of an evaluation.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class EpochOutcome:
     """One pass of the networks over their rows."""
 
     loss: float
-    """Mean training loss of all visited samples, all networks."""
+    """Mean training loss of all visited samples, both networks."""
     kept_loss: float
     """The same over what the networks learned from."""
     train_accuracy: float
@@ -46,7 +46,7 @@ class EpochLog:
         self._losses = torch.full((num_samples,), float("nan"), device=device)
 
     def add(self, rows: Tensor, losses: Tensor, choice: Choice, correct: Tensor) -> None:
-        """Add one step: rows (B,), and losses and correctness (G, B) of the networks on them, all on the device."""
+        """Add one step: rows (B,), and losses and correctness (2, B) of the networks on them, all on the device."""
         weights, size = choice.weights, losses.new_full((), losses.numel())
         sums = (losses.sum(), (losses * weights).sum(), correct.sum())
         self._sums += torch.stack([value.double() for value in sums])
@@ -82,7 +82,7 @@ class Tally:
         self._sums[3] += outcome.visited
 
     def count_ranks(self, rows: NDArray[np.int64], losses: NDArray[np.float32], keep_rate: float) -> None:
-        """Add one evaluation pass: losses (G, n) of the networks on ``rows`` (n,)."""
+        """Add one evaluation pass: losses (2, n) of the networks on ``rows`` (n,)."""
         ranks = np.stack([rank_percentile(one) for one in losses])
         self._sums[4, rows] += ranks.mean(axis=0)
         self._sums[5, rows] += (ranks > keep_rate).all(axis=0)

@@ -15,17 +15,16 @@ out of training and scored. The search trains proxies of the final run; all tria
 best schedule seen is trained from scratch on every labeled sample, those held out of the search included.
 Departures from the papers, all fields of ``CoteachingConfig``: averaging over a trial's last epochs
 (``objective_epochs``), Eq. 4 at a few rates as rivals (``anchors``), taking among equals the schedule that drops
-most (``tie_margin``), a shared ``warmup_epochs``; and what the released codes do differently (``legacy_*``).
-Relatives of the method are ``variant``. Measured (benchmarks/results/detection.json, 10,000 images, 10 epochs,
-mean of 3 seeds, against ``cross_entropy``): CIFAR-10 with human labels, conv3: AUROC .834 for .830 (aggregate)
-and .853 for .852 (one annotator); MNIST, pair 45 %, mlp: .924 for .760.
+most (``tie_margin``), a shared ``warmup_epochs``. Measured (benchmarks/results/detection.json, 10,000 images, 10
+epochs, mean of 3 seeds, against ``cross_entropy``): CIFAR-10 with human labels, conv3: AUROC .834 for .830
+(aggregate) and .853 for .852 (one annotator); MNIST, pair 45 %, mlp: .924 for .760.
 
 Memory: the images (see ``resident``); two networks with gradients and moments, 16 bytes a weight with Adam, and
 their activations for one batch; a checkpoint of each repeat's warm-up; about 120 bytes a sample for margins,
 selection and ranks, and at most 200 for their history; at the end the scores of both networks,
 2 N*(2K + D)*4 bytes for K classes and D features.
 
-Letters: G networks (2, or 1 of the variants without a partner), N samples, B batch, K classes, E epochs.
+Letters: N samples, B batch, K classes, E epochs.
 """
 
 from __future__ import annotations
@@ -43,15 +42,13 @@ from torch import Tensor, nn
 
 from engines.contract import (
     Checkpoint,
-    EngineInputError,
     EngineResult,
     OnEpoch,
     Part,
     TrainingData,
 )
-from engines.coteaching import rules
 from engines.coteaching.config import CoteachingConfig
-from engines.coteaching.rules import Choice
+from engines.coteaching.rules import choose_exchanged, mean_loss
 from engines.coteaching.signals import EpochLog, EpochOutcome, Tally, epoch_signals
 from engines.coteaching.trials import (
     FoundSchedule,
@@ -61,10 +58,9 @@ from engines.coteaching.trials import (
     search_parts,
     split_rows,
 )
-from engines.meta.meta_set import draw_meta_batch
 from engines.shared import optimizers
 from engines.shared.averaged import averaged
-from engines.shared.config import parameter_groups, set_learning_rate
+from engines.shared.config import learning_rate_at, parameter_groups, set_learning_rate
 from engines.shared.device import (
     autocast,
     compiled,
@@ -85,12 +81,15 @@ from engines.shared.scoring import (
 
 __all__ = ["CoteachingConfig", "parts", "train", "train_part"]
 
+MOST_BATCHES = 401
+"""Batches of an epoch at most, in published runs."""
+
 
 # --- the algorithm ----------------------------------------------------------------------------------------
 
 
 class Learners:
-    """Two networks that teach each other under one R(t), or one network of the variants without a partner.
+    """Two networks that teach each other under one R(t).
 
     All random draws are named by (seed, stream, epoch): an epoch is the same whether or not the run was
     interrupted before it, and trainings of one stream start alike and see the same batches.
@@ -101,7 +100,6 @@ class Learners:
         keep_rates: (E,) R of each epoch.
         rows: int64 rows to train on, all labeled; where they are not on the device they are moved there.
         stream: names this training's random draws.
-        transition: T (K, K) of F-correction's second training.
         is_final: this is the long training: compile it if asked to, and keep the area under the margin.
     """
 
@@ -113,27 +111,18 @@ class Learners:
         rows: Tensor,
         stream: tuple[int | str, ...],
         *,
-        transition: Tensor | None = None,
         is_final: bool = False,
     ) -> None:
         self.run, self.config, self.keep_rates = run, config, keep_rates
         self._rows, self._stream = rows.to(run.device), stream
-        self._trusted = run.rows_where(run.data.trusted_mask)
-        weight = run.data.trusted_weight
-        self._trusted_weight = None if weight is None else torch.from_numpy(weight.copy()).to(run.device)
         self.augment = run.rows.resolve_augment(config.augment)
-        self._transition = None if transition is None else transition.to(run.device)
-        self.networks = [
-            build_learner(run, config, *stream, "network", g) for g in range(config.num_networks)
-        ]
+        self.networks = [build_learner(run, *stream, "network", g) for g in range(2)]
         self._calls = [
             compiled(network, enabled=config.compile and is_final, device=run.device)
             for network in self.networks
         ]
         self._optimizers = [_make_optimizer(network, config) for network in self.networks]
-        num_tracked = config.num_networks if is_final else 0
-        self.trackers = [MarginTracker(run.data.num_samples, run.device) for _ in range(num_tracked)]
-        self._steps = 0
+        self.trackers = [MarginTracker(run.data.num_samples, run.device) for _ in range(2 if is_final else 0)]
 
     def run_epoch(self, epoch: int) -> EpochOutcome:
         """Train one pass (E epochs in all, ``epoch`` 0-based).
@@ -146,11 +135,11 @@ class Learners:
         order = make_generator(run.seed, *self._stream, "order", epoch)
         moves = make_generator(run.seed, *self._stream, "augment", epoch, device=run.device)
         size = config.batch_size_for(len(self._rows))
-        batches = epoch_batches(self._rows, size, order, drop_last=config.drop_last)
+        batches = epoch_batches(self._rows, size, order, drop_last=config.as_published)
         log = EpochLog(run.data.num_samples, run.device)
         with seeded_init(run.seed, *self._stream, "dropout", epoch):
-            for rows in itertools.islice(batches, config.max_batches):
-                self._step(rows, self.inputs(rows, moves), epoch, log)
+            for rows in itertools.islice(batches, MOST_BATCHES if config.as_published else None):
+                self._step(rows, self.inputs(rows, moves), float(self.keep_rates[epoch]), log)
         return log.outcome()
 
     def inputs(self, rows: Tensor, moves: torch.Generator | None = None) -> Tensor:
@@ -158,108 +147,34 @@ class Learners:
         images = self.run.inputs(rows, self.augment, moves)
         return images.contiguous(memory_format=torch.channels_last) if images.dim() == 4 else images
 
-    def _step(self, rows: Tensor, images: Tensor, epoch: int, log: EpochLog) -> None:
+    def _step(self, rows: Tensor, images: Tensor, keep_rate: float, log: EpochLog) -> None:
         labels = self.run.labels[rows]
         # 1. Both networks look at the same batch: the loss of every sample, Eq. (1).
-        logits = self._forward(images)
-        losses = torch.stack([self._losses(one, labels, epoch) for one in logits])  # (G, B)
+        with autocast(self.config.precision, self.run.device):
+            seen = [call(images)[1] for call in self._calls]
+        logits = [one if one.dtype == torch.float64 else one.float() for one in seen]
+        losses = torch.stack([cross_entropy(one, labels) for one in logits])  # (2, B)
         # 2. Each picks the R(t) share of small losses, and learns from what its partner picked, Eq. (2).
+        choice = choose_exchanged(losses, keep_rate)
+        # 3. Each takes a step on the mean loss of what it was given, Eq. (3). Networks share no parameter, so the
+        # gradient of the sum is each network's own gradient.
+        for optimizer in self._optimizers:
+            optimizer.zero_grad(set_to_none=True)
+        mean_loss(losses, choice).sum().backward()
+        for optimizer in self._optimizers:
+            optimizer.step()
         predictions = torch.stack([one.detach().argmax(dim=1) for one in logits])
-        choice = self._choose(rows, images, labels, losses, predictions, epoch)
-        # 3. Each takes a step on the mean loss of what it was given, Eq. (3).
-        self._learn(rules.mean_loss(losses, choice, divide_twice=self.config.legacy_loss_scale), choice)
-        self._steps += 1
         log.add(rows, losses.detach(), choice, predictions == labels)
         for tracker, one in zip(self.trackers, logits, strict=False):
             tracker.update(rows, one, labels)
 
-    def _forward(self, images: Tensor) -> list[Tensor]:
-        """Logits (B, K) of every network."""
-        with autocast(self.config.precision, self.run.device):
-            logits = [call(images)[1] for call in self._calls]
-        return [one if one.dtype == torch.float64 else one.float() for one in logits]
-
-    def _losses(self, logits: Tensor, labels: Tensor, epoch: int) -> Tensor:
-        """Loss of each sample (B,): cross-entropy, or the variant's own."""
-        if self._transition is not None:
-            return rules.forward_corrected_loss(logits, labels, self._transition)
-        if self.config.legacy_plus and self._is_plus_phase(epoch):
-            return rules.double_softmax_loss(logits, labels)
-        return cross_entropy(logits, labels)
-
-    def _choose(
-        self, rows: Tensor, images: Tensor, labels: Tensor, losses: Tensor, predictions: Tensor, epoch: int
-    ) -> Choice:
-        """Who learns from what, by variant."""
-        config, keep_rate = self.config, float(self.keep_rates[epoch])
-        if self._is_plus_phase(epoch):
-            early = self._steps < config.plus_gate_steps
-            return rules.choose_exchanged_disagreement(
-                losses, predictions, keep_rate, learn_from_all_if_none=early
-            )
-        if config.variant in ("coteaching", "coteaching_plus"):
-            return rules.choose_exchanged(losses, keep_rate)
-        if config.variant == "mentornet":
-            return rules.choose_small_loss(losses, keep_rate)
-        if config.variant == "decoupling":
-            return rules.choose_disagreement(losses, predictions)
-        if config.variant == "reweight":
-            meta_rows = self._draw_meta_rows(rows)
-            if len(meta_rows) >= 2:  # batch norm cannot take one; such a step is a plain one, as in L2B
-                return rules.choose_reweighted(losses, self._meta_alignment(images, labels, meta_rows))
-        return rules.choose_all(losses)  # standard, f_correction
-
-    def _learn(self, mean_losses: Tensor, choice: Choice) -> None:
-        """One optimizer step of each network; one without a sample to learn from takes none.
-
-        A step on a loss of 0 would still move it, by momentum and weight decay. Batch norm has seen the batch.
-        """
-        learns = [True] * len(self.networks)
-        # Looked at only where it can happen: the answer must come back from the device.
-        if self.config.variant in ("coteaching_plus", "decoupling", "reweight"):
-            learns = (choice.weights != 0).any(dim=1).tolist()
-        if not any(learns):
-            return
-        for optimizer in self._optimizers:
-            optimizer.zero_grad(set_to_none=True)
-        # Networks share no parameter, so the gradient of the sum is each network's own gradient.
-        mean_losses.sum().backward()
-        for optimizer, is_learning in zip(self._optimizers, learns, strict=True):
-            if is_learning:
-                optimizer.step()
-
-    def _is_plus_phase(self, epoch: int) -> bool:
-        config = self.config
-        return config.variant == "coteaching_plus" and epoch >= config.plus_start_epoch
-
-    def _draw_meta_rows(self, judged: Tensor) -> Tensor:
-        """A fresh batch of trusted samples for L2RW, none of them in the batch that it judges."""
-        run = self.run
-        draw = make_generator(run.seed, *self._stream, "meta", self._steps, device=run.device)
-        return draw_meta_batch(
-            self._trusted, run.labels, judged, self.config.batch_size, draw, weight=self._trusted_weight
-        )
-
-    def _meta_alignment(self, images: Tensor, labels: Tensor, meta_rows: Tensor) -> Tensor:
-        """L2RW's <grad l_i, grad meta loss> of a batch against trusted samples: (B,)."""
-        run = self.run
-        identity = torch.eye(run.data.num_classes, device=run.device)
-        targets = identity[run.labels[meta_rows]]
-        return rules.meta_alignment(
-            self.networks[0], images, identity[labels], self.inputs(meta_rows), targets
-        )
-
     def _set_rates(self, epoch: int) -> None:
-        config, num_epochs = self.config, len(self.keep_rates)
         for optimizer in self._optimizers:
-            set_learning_rate(optimizer, config.learning_rate_of(epoch, num_epochs))
-            if config.optimizer == "adam":
-                for group in optimizer.param_groups:
-                    group["betas"] = config.adam_betas_of(epoch, num_epochs)
+            set_learning_rate(optimizer, learning_rate_at(self.config, epoch, len(self.keep_rates)))
 
     @torch.no_grad()
     def evaluate(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Loss and correctness of every network in evaluation mode: (G, n) each, on the CPU."""
+        """Loss and correctness of both networks in evaluation mode: (2, n) each, on the CPU."""
         run = self.run
         for network in self.networks:
             network.eval()
@@ -280,7 +195,6 @@ class Learners:
             "networks": [_copied_to_cpu(network.state_dict()) for network in self.networks],
             "optimizers": [_copied_to_cpu(optimizer.state_dict()) for optimizer in self._optimizers],
             "trackers": [copy.deepcopy(tracker.state_dict()) for tracker in self.trackers],
-            "steps": self._steps,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -291,18 +205,12 @@ class Learners:
             optimizer.load_state_dict(copy.deepcopy(values))
         for tracker, values in zip(self.trackers, state["trackers"], strict=True):
             tracker.load_state_dict(values)
-        self._steps = state["steps"]
 
 
-def build_learner(run: Run, config: CoteachingConfig, *stream: int | str) -> nn.Module:
+def build_learner(run: Run, *stream: int | str) -> nn.Module:
     """A fresh network, initialised from the named stream."""
-    network = run.build_network(*stream, width=config.width)
-    if not config.dropout:
-        for part in network.modules():
-            if isinstance(part, nn.modules.dropout._DropoutNd):
-                part.p = 0.0
     # Convolutions run about a quarter faster on channels-last tensors (conv3, one CPU thread).
-    return network.to(memory_format=torch.channels_last)
+    return run.build_network(*stream).to(memory_format=torch.channels_last)
 
 
 def _make_optimizer(network: nn.Module, config: CoteachingConfig) -> torch.optim.Optimizer:
@@ -328,7 +236,7 @@ def _copied_to_cpu(state: Any) -> Any:
 
 
 def parts(data: TrainingData, config: CoteachingConfig, *, seed: int = 0) -> tuple[Part, ...]:
-    """The warm-ups and trials of the search (``engines.contract.Parts``); none of several trainings."""
+    """The warm-up and trials of the search (``engines.contract.Parts``); none of several trainings."""
     if config.trainings_for(data.num_samples, on_features=data.features is not None) > 1:
         return ()
     return search_parts(config, has_split=split_rows(data, config, seed) is not None)
@@ -378,13 +286,12 @@ def train(
     ``before``: what ``train_part`` returned for all ``parts``, by name; None: they are done here.
 
     Raises:
-        EngineInputError: nothing to learn from, a network that cannot take these images, or ``reweight``
-            without trusted samples.
+        EngineInputError: nothing to learn from, or a network that cannot take these images.
     """
     run, search = _begin(data, config, seed, device, on_epoch, checkpoint)
 
     # 1. Go on where an earlier run of the same work stopped, or where its parts did.
-    state = run.resume(search.total_epochs + len(config.stages) * config.epochs)
+    state = run.resume(search.total_epochs + config.epochs)
     if state is not None:
         search.done, search.current = state["search"]["done"], state["search"]["current"]
     elif before is not None:
@@ -442,19 +349,14 @@ def _begin(
         device=device,
         on_epoch=on_epoch,
         checkpoint=checkpoint,
-        standardized=config.standardize,
+        standardized=not config.as_published,
     )
-    if config.variant == "reweight" and not data.trusted_mask.any():
-        raise EngineInputError(
-            "variant 'reweight' learns its weights from trusted samples and there are none; "
-            "verify some labels first or use another variant."
-        )
     search = ScheduleSearch(
         config,
         split_rows(data, config, seed),
         run.labeled,
         seed,
-        begin=lambda curve, rows, repeat: Learners(run, config, curve, rows, ("search", repeat)),
+        begin=lambda curve, rows: Learners(run, config, curve, rows, ("search", 0)),
     )
     return run, search
 
@@ -473,60 +375,39 @@ def _train_final(
 ) -> tuple[Learners, Tally]:
     """The training whose networks judge, or what is left of it by ``state``; and what was counted meanwhile.
 
-    F-correction trains twice: a plain network that estimates T, then the corrected one. ``search`` is the state of
-    the finished search, for checkpoints.
+    ``search`` is the state of the finished search, for checkpoints.
     """
     rows = run.labeled
-    first, transition = (state["stage"], state["transition"]) if state else (0, None)
-    for stage in range(first, len(config.stages)):
-        learners = Learners(
-            run, config, keep_rates, rows, ("train", stage), transition=transition, is_final=True
+    learners = Learners(run, config, keep_rates, rows, ("train", 0), is_final=True)
+    tally, start = Tally(run.data.num_samples), 0
+    if state:
+        learners.load_state_dict(state["learners"])
+        tally.load_state_dict(state["tally"])
+        start = state["epoch"]
+    for epoch in range(start, config.epochs):
+        keep_rate, outcome = float(keep_rates[epoch]), None
+        metrics, losses = {"keep_rate": keep_rate}, {}
+        if epoch > 0 or not config.as_published:
+            outcome = learners.run_epoch(epoch)
+            tally.count_selection(outcome, keep_rate)
+            metrics["train_accuracy"] = outcome.train_accuracy
+            losses = {"train_loss": outcome.loss, "kept_loss": outcome.kept_loss}
+        if epoch >= config.epochs - config.rank_epochs:
+            tally.count_ranks(np.flatnonzero(run.data.labeled), learners.evaluate(rows)[0].numpy(), keep_rate)
+        run.epoch(
+            epoch,
+            losses,
+            metrics | run.heldout_accuracy(*learners.networks),
+            epoch_signals(outcome, run.data.labeled),
+            state=partial(_kept, search, epoch + 1, learners, tally),
         )
-        tally, start = Tally(run.data.num_samples), 0
-        if state and stage == first:
-            learners.load_state_dict(state["learners"])
-            tally.load_state_dict(state["tally"])
-            start = state["epoch"]
-        for epoch in range(start, config.epochs):
-            keep_rate, outcome = float(keep_rates[epoch]), None
-            metrics, losses = {"keep_rate": keep_rate}, {}
-            if epoch > 0 or not config.untrained_epoch_zero:
-                outcome = learners.run_epoch(epoch)
-                tally.count_selection(outcome, keep_rate)
-                metrics["train_accuracy"] = outcome.train_accuracy
-                losses = {"train_loss": outcome.loss, "kept_loss": outcome.kept_loss}
-            if epoch >= config.epochs - config.rank_epochs:
-                tally.count_ranks(
-                    np.flatnonzero(run.data.labeled), learners.evaluate(rows)[0].numpy(), keep_rate
-                )
-            run.epoch(
-                epoch,
-                losses,
-                metrics | run.heldout_accuracy(*learners.networks),
-                epoch_signals(outcome, run.data.labeled),
-                stage=config.stages[stage],
-                state=partial(_kept, search, stage, epoch + 1, learners, tally, transition),
-            )
-        if config.stages[stage] == "estimate":
-            scores = run.score(learners.networks[0])
-            transition = rules.estimate_transition(torch.from_numpy(scores.pred_probs[run.data.labeled]))
     return learners, tally
 
 
-def _kept(
-    search: dict[str, Any],
-    stage: int,
-    epoch: int,
-    learners: Learners,
-    tally: Tally,
-    transition: Tensor | None,
-) -> dict[str, Any]:
-    """What a checkpoint keeps of the final training after ``epoch`` epochs of a stage."""
-    counts = {"stage": stage, "epoch": epoch, "transition": transition}
-    return {
-        "search": search,
-        "train": counts | {"learners": learners.state_dict(), "tally": tally.state_dict()},
-    }
+def _kept(search: dict[str, Any], epoch: int, learners: Learners, tally: Tally) -> dict[str, Any]:
+    """What a checkpoint keeps of the final training after ``epoch`` epochs."""
+    train = {"epoch": epoch, "learners": learners.state_dict(), "tally": tally.state_dict()}
+    return {"search": search, "train": train}
 
 
 # --- the result -------------------------------------------------------------------------------------------
@@ -535,7 +416,7 @@ def _kept(
 def area_under_margin(learners: Learners, labeled: NDArray[np.bool_]) -> NDArray[np.floating]:
     """Mean over the networks of the margin averaged over training, (N,); NaN where unlabeled."""
     area = np.mean([tracker.margin() for tracker in learners.trackers], axis=0)
-    # drop_last and max_batches can leave a sample unvisited: it gets the middle of this ranking.
+    # Published runs can leave a sample unvisited: it gets the middle of this ranking.
     if labeled.any() and np.isfinite(area).any():
         area = np.where(np.isnan(area), np.nanmedian(area), area)
     return np.where(labeled, area, np.nan)
@@ -543,18 +424,13 @@ def area_under_margin(learners: Learners, labeled: NDArray[np.bool_]) -> NDArray
 
 def _notes(run: Run, config: CoteachingConfig, schedule: FoundSchedule, learners: Learners) -> dict[str, Any]:
     """The trained R(t) beside Co-teaching's default, how it was found, and what was chosen on the way."""
-    notes: dict[str, Any] = {
-        "network": run.network_name(),
-        "augment": learners.augment,
-        "variant": config.variant,
-    }
-    if not config.is_scheduled:
-        return notes
     rate = schedule.noise_rate
     if rate is None:
         rate = estimate_noise_rate(learners.evaluate(run.labeled)[0].mean(dim=0))
     default = config.coteaching_curve(rate, np.arange(config.epochs, dtype=np.float64))
-    return notes | {
+    return {
+        "network": run.network_name(),
+        "augment": learners.augment,
         "keep_rates": [round(float(value), 6) for value in schedule.keep_rates],
         "keep_rates_coteaching": [round(float(value), 6) for value in default],
         "suggested_noise_rate": rate,
@@ -567,7 +443,7 @@ def _warnings(
 ) -> list[str]:
     """What makes the schedule doubtful, one sentence each (specification, section on the objective)."""
     found = [schedule.notes["warning"]] if "warning" in schedule.notes else []
-    if config.is_scheduled and config.warmup_epochs >= config.epochs:
+    if config.warmup_epochs >= config.epochs:
         found.append(
             f"All {config.epochs} epochs were warm-up, which keeps every sample, so no schedule was used: raise "
             "epochs or lower warmup_epochs."

@@ -1,9 +1,9 @@
 """Finds R(t) for a dataset: trains the trials that S2E's search asks for, and can be killed at any epoch.
 
-The objective is accuracy: on trusted samples where there are enough, else on held-out given labels. The validation
-loss of Eq. 2 (``objective="loss"``) chooses "drop nothing" on held-out labels (measured). The evaluation set plays
-no part. All trials start from one common warm-up (same networks, same R = 1 epochs, trained once) and see the same
-batches. The engine hands in how a training begins and gets back a curve and an account of the search.
+The objective is accuracy: on trusted samples where there are enough, else on held-out given labels; the validation
+loss of Eq. 2 chooses "drop nothing" on held-out labels (measured). The evaluation set plays no part. All trials
+start from one common warm-up (same networks, same R = 1 epochs, trained once) and see the same batches. The engine
+hands in how a training begins and gets back a curve and an account of the search.
 
 Letters: N samples, T trials, E epochs.
 """
@@ -21,8 +21,8 @@ from torch import Tensor
 
 from engines.contract import Part, TrainingData
 from engines.coteaching.config import CoteachingConfig
-from engines.coteaching.s2e import SearchResult, Trial, draw, found
-from engines.coteaching.schedules import SPACES, FloatArray, ScheduleSpace
+from engines.coteaching.s2e import Trial, draw
+from engines.coteaching.schedules import S2E_SPACE, FloatArray, ScheduleSpace
 from engines.coteaching.signals import EpochOutcome
 from engines.shared.device import derive_seed, make_generator
 from engines.shared.recording import Recorder
@@ -105,61 +105,53 @@ class Training(Protocol):
 
     def run_epoch(self, epoch: int) -> EpochOutcome: ...
     def evaluate(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Loss and correctness of each network on ``rows``: (G, n) each, on the CPU."""
+        """Loss and correctness of each network on ``rows``: (2, n) each, on the CPU."""
 
     def state_dict(self) -> dict[str, Any]: ...
     def load_state_dict(self, state: dict[str, Any]) -> None: ...
 
 
-Begin = Callable[[FloatArray, Tensor, int], Training]
-"""(R of every epoch, rows to train on, number of the repeat) -> a fresh training; equal repeats start alike."""
+Begin = Callable[[FloatArray, Tensor], Training]
+"""(R of every epoch, rows to train on) -> a fresh training; all start alike."""
 
 
 WARM_UP, ANCHOR, TRIAL = "warmup", "anchor", "trial"
-"""Kinds of parts; a part's name is its kind and number."""
+"""Kinds of parts; the name of an anchor and a trial is its kind and number."""
 
 State = dict[str, Any]
 """Plain values and tensors."""
 
 
-def is_searching(config: CoteachingConfig, has_split: bool) -> bool:
-    """Whether trials will be trained at all; ``has_split``: there are rows enough."""
-    return config.is_scheduled and config.keep_schedule == "searched" and has_split
-
-
 def warmup_epochs(config: CoteachingConfig, has_split: bool) -> int:
-    """Epochs of the common warm-up; also where only its losses are needed."""
-    if not config.is_scheduled:
+    """Epochs of the common warm-up; also where only its losses are needed. ``has_split``: there are rows enough."""
+    if not config.is_searched:
         return 0
-    if is_searching(config, has_split):
-        return config.warmup_epochs
-    return max(1, config.warmup_epochs) if config.noise_rate is None else 0
+    return config.warmup_epochs if has_split else max(1, config.warmup_epochs)
 
 
 def search_parts(config: CoteachingConfig, *, has_split: bool) -> tuple[Part, ...]:
-    """What a search trains, each after what it needs: warm-ups, Eq. 4 at a few rates, iterations."""
-    searches, epochs = is_searching(config, has_split), warmup_epochs(config, has_split)
-    num_warmups = (config.search_repeats if searches else 1) if epochs else 0
-    warmups = tuple(f"{WARM_UP}-{repeat}" for repeat in range(num_warmups))
-    each = config.search_repeats * (config.search_epochs - epochs)
+    """What a search trains, each after what it needs: the warm-up, Eq. 4 at a few rates, iterations."""
+    searches, epochs = config.is_searched and has_split, warmup_epochs(config, has_split)
+    warmup = (WARM_UP,) if epochs else ()
+    each = config.search_epochs - epochs
     trials = len(config.anchors) + config.search_iterations * config.search_samples if searches else 0
-    in_all = num_warmups * epochs + trials * each + len(config.stages) * config.epochs
-    parts = [Part(name, "warmup", epochs, epochs / in_all) for name in warmups]
+    in_all = epochs + trials * each + config.epochs
+    parts = [Part(name, WARM_UP, epochs, epochs / in_all) for name in warmup]
     if not searches:
         return tuple(parts)
     share = each / in_all
-    parts += [Part(f"{ANCHOR}-{i}", "search", each, share, warmups) for i in range(len(config.anchors))]
+    parts += [Part(f"{ANCHOR}-{i}", "search", each, share, warmup) for i in range(len(config.anchors))]
     earlier: tuple[str, ...] = ()
     for iteration in range(config.search_iterations):
         first = iteration * config.search_samples
         drawn = tuple(f"{TRIAL}-{first + sample}" for sample in range(config.search_samples))
-        parts += [Part(name, "search", each, share, warmups + earlier) for name in drawn]
+        parts += [Part(name, "search", each, share, warmup + earlier) for name in drawn]
         earlier += drawn
     return tuple(parts)
 
 
 class ScheduleSearch:
-    """One search, in parts: the warm-up of each repeat, then trials, which need none of the same iteration.
+    """One search, in parts: the warm-up, then trials, which need none of the same iteration.
 
     ``done`` holds what each part left, plain values and tensors by name, and ``current`` what a part in the middle
     of its work left after its last epoch. Given to a fresh search, it goes on from there.
@@ -186,7 +178,6 @@ class ScheduleSearch:
         self._save: Callable[[], None] | None
         self.done: dict[str, State] = {}
         self.current: State | None = None
-        self._space = SPACES[config.space]
         self._anchor_space = ScheduleSpace(
             "anchor", ("noise_rate",), lambda x, t, _: config.coteaching_curve(float(x[0]), t)
         )
@@ -196,7 +187,7 @@ class ScheduleSearch:
     @property
     def is_searching(self) -> bool:
         """Whether trials will be trained at all."""
-        return is_searching(self._config, self._split is not None)
+        return self._config.is_searched and self._split is not None
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -226,7 +217,7 @@ class ScheduleSearch:
         part = next(each for each in self.parts if each.name == name)
         kind, _, number = name.partition("-")
         if kind == WARM_UP:
-            self.done[name] = self._train_warmup(name, int(number))
+            self.done[name] = self._train_warmup()
         elif kind == ANCHOR:
             rate = np.array([self._config.anchors[int(number)]])
             self.done[name] = self._train_trial(part, self._anchor_space, rate)
@@ -234,14 +225,13 @@ class ScheduleSearch:
             samples = self._config.search_samples
             iteration, sample = divmod(int(number), samples)
             drawn = draw(
-                self._space,
+                S2E_SPACE,
                 self._trials(TRIAL, iteration * samples),
                 rule=self._config.search_rule,
                 samples=samples,
                 seed=derive_seed(self._seed, "search", "draws"),
-                step_size=self._config.step_size,
             )
-            self.done[name] = self._train_trial(part, self._space, drawn[sample])
+            self.done[name] = self._train_trial(part, S2E_SPACE, drawn[sample])
         self.current = None
         return self.done[name]
 
@@ -256,75 +246,59 @@ class ScheduleSearch:
 
     def _found(self) -> FoundSchedule:
         config = self._config
-        if not config.is_scheduled:
-            return FoundSchedule(np.ones(config.epochs), None, {})
         noise_rate = config.noise_rate
-        if noise_rate is None and f"{WARM_UP}-0" in self.done:
-            noise_rate = self.done[f"{WARM_UP}-0"]["noise_rate"]
+        if noise_rate is None and WARM_UP in self.done:
+            noise_rate = self.done[WARM_UP]["noise_rate"]
         if not self.is_searching:
             notes: dict[str, Any] = {"schedule_from": "Eq. 4"}
-            if config.keep_schedule == "searched":
+            if config.is_searched:
                 notes["warning"] = "too few labeled samples to search R(t); Eq. 4 with an estimated rate"
             assert noise_rate is not None
             curve = config.coteaching_curve(noise_rate, np.arange(config.epochs, dtype=np.float64))
             return FoundSchedule(self._with_warmup(curve), noise_rate, notes)
         # The best ever seen; among equals the one that drops most.
-        result = found(
-            self._space,
-            self._trials(TRIAL, config.search_iterations * config.search_samples),
-            rule=config.search_rule,
-            samples=config.search_samples,
-            step_size=config.step_size,
-        )
-        return self._choose(self._trials(ANCHOR, len(config.anchors)), result, noise_rate)
+        trials = self._trials(TRIAL, config.search_iterations * config.search_samples)
+        return self._choose(self._trials(ANCHOR, len(config.anchors)), trials, noise_rate)
 
-    def _train_warmup(self, name: str, repeat: int) -> State:
+    def _train_warmup(self) -> State:
         """Train the common first epochs, R = 1, and look at the losses they leave."""
         config = self._config
         rows = self._split.train if self._split is not None else self._labeled
         length = config.search_epochs if self.is_searching else config.epochs
         num_epochs = warmup_epochs(config, self._split is not None)
-        training = self._begin(np.ones(max(length, num_epochs)), rows, repeat)
-        start = self._resumed(name, training)
-        for epoch in range(start, num_epochs):
+        training = self._begin(np.ones(max(length, num_epochs)), rows)
+        for epoch in range(self._resumed(WARM_UP, training), num_epochs):
             outcome = training.run_epoch(epoch)
-            self._keep(name, epoch, training)
-            self._record("warmup", repeat * num_epochs + epoch, outcome, {"keep_rate": 1.0})
-        noise_rate = estimate_noise_rate(training.evaluate(rows)[0].mean(dim=0)) if repeat == 0 else None
+            self._keep(WARM_UP, epoch, training)
+            self._record(WARM_UP, epoch, outcome, {"keep_rate": 1.0})
+        noise_rate = estimate_noise_rate(training.evaluate(rows)[0].mean(dim=0))
         return {"training": training.state_dict(), "noise_rate": noise_rate}
 
     def _train_trial(self, part: Part, space: ScheduleSpace, x: FloatArray) -> State:
-        """Train under x and measure: the validation accuracy, mean over the repeats."""
+        """Train under x and measure the validation accuracy."""
         assert self._split is not None
         config = self._config
         # The schedule of the full run, gone through in fewer epochs.
         curve = self._with_warmup(space.keep_rates(x, config.search_epochs, horizon=config.epochs))
-        kept = self.current if self.current is not None and self.current["part"] == part.name else {}
-        total, first = kept.get("sum", 0.0), kept.get("repeat", 0)
         before = sum(each.epochs for each in self.parts[: self.parts.index(part)] if each.stage == part.stage)
-        begins = config.warmup_epochs
-        for repeat in range(first, config.search_repeats):
-            training = self._begin(curve, self._split.train, repeat)
-            measured: list[float] = []
-            if repeat == first and kept:
-                start, measured = self._resumed(part.name, training), list(kept["measured"])
-            else:
-                start = begins
-                if begins:
-                    training.load_state_dict(self.done[f"{WARM_UP}-{repeat}"]["training"])
-            for epoch in range(start, config.search_epochs):
-                outcome = training.run_epoch(epoch)
-                metrics = {"keep_rate": float(curve[epoch])}
-                if epoch >= config.search_epochs - config.objective_epochs:
-                    # A small validation set is noisy: the last epochs are averaged.
-                    measured.append(self._worth(training))
-                    if config.objective == "accuracy":
-                        metrics["validation_accuracy"] = measured[-1]
-                self._keep(part.name, epoch, training, repeat=repeat, sum=total, measured=list(measured))
-                number = before + repeat * (config.search_epochs - begins) + epoch - begins
-                self._record(part.stage, number, outcome, metrics)
-            total += float(np.mean(measured))
-        return {"x": [float(value) for value in x], "accuracy": total / config.search_repeats}
+        begins, measured = config.warmup_epochs, list[float]()
+        training = self._begin(curve, self._split.train)
+        start = self._resumed(part.name, training)
+        if start:
+            assert self.current is not None
+            measured = list(self.current["measured"])
+        elif begins:
+            training.load_state_dict(self.done[WARM_UP]["training"])
+        for epoch in range(start or begins, config.search_epochs):
+            outcome = training.run_epoch(epoch)
+            metrics = {"keep_rate": float(curve[epoch])}
+            if epoch >= config.search_epochs - config.objective_epochs:
+                # A small validation set is noisy: the last epochs are averaged.
+                measured.append(self._accuracy(training))
+                metrics["validation_accuracy"] = measured[-1]
+            self._keep(part.name, epoch, training, measured=list(measured))
+            self._record(part.stage, before + epoch - begins, outcome, metrics)
+        return {"x": [float(value) for value in x], "accuracy": float(np.mean(measured))}
 
     def _keep(self, name: str, epoch: int, training: Training, **values: Any) -> None:
         """Keep where a part stands, for a checkpoint."""
@@ -338,11 +312,10 @@ class ScheduleSearch:
         training.load_state_dict(self.current["training"])
         return int(self.current["epoch"])
 
-    def _worth(self, training: Training) -> float:
-        """Share of the validation rows classified as labeled, or minus their loss: mean over the networks."""
+    def _accuracy(self, training: Training) -> float:
+        """Share of the validation rows classified as labeled: mean over the networks."""
         assert self._split is not None
-        losses, correct = training.evaluate(self._split.validation)
-        values = correct.double() if self._config.objective == "accuracy" else -losses.double()
+        values = training.evaluate(self._split.validation)[1].double()
         if self._split.weight is not None:
             values = values * self._split.weight / self._split.weight.mean()
         return float(values.mean())
@@ -360,14 +333,14 @@ class ScheduleSearch:
         self._recorder.epoch(stage, number, planned, {"train_loss": outcome.loss}, metrics, save=self._save)
 
     def _choose(
-        self, anchors: Sequence[Trial], result: SearchResult, noise_rate: float | None
+        self, anchors: Sequence[Trial], trials: Sequence[Trial], noise_rate: float | None
     ) -> FoundSchedule:
         """The candidate to train in full, and what the search did, in plain values."""
         assert self._split is not None
         config = self._config
         candidates = [
             *((trial, self._anchor_space) for trial in anchors),
-            *((trial, self._space) for trial in result.trials),
+            *((trial, S2E_SPACE) for trial in trials),
         ]
         curves = [
             self._with_warmup(space.keep_rates(np.array(trial.x), config.epochs))
@@ -378,25 +351,23 @@ class ScheduleSearch:
             accuracies,
             np.array(curves),
             num_validation=self._split.num_equal_rows,
-            # A standard error of an accuracy says nothing about losses.
-            tie_margin=config.tie_margin if config.objective == "accuracy" else 0.0,
+            tie_margin=config.tie_margin,
         )
         trial, space = candidates[chosen]
         is_anchor = space is self._anchor_space
-        # The search maximises, so a loss is kept with its sign turned.
-        sign, plural = (1, "accuracies") if config.objective == "accuracy" else (-1, "losses")
+        means = accuracies[len(anchors) :].reshape(-1, config.search_samples).mean(axis=1)
         notes = {
             "schedule_from": f"Eq. 4 at {trial.x[0]:g}" if is_anchor else config.search_rule,
-            "objective": f"{config.objective} on {self._split.source}",
+            "objective": f"accuracy on {self._split.source}",
             "num_validation": len(self._split.validation),
             "num_search_rows": len(self._split.train),
             "is_proxy": config.search_epochs < config.epochs or config.search_rows is not None,
-            f"best_{config.objective}": sign * float(accuracies.max()),
-            f"chosen_{config.objective}": sign * trial.accuracy,
+            "best_accuracy": float(accuracies.max()),
+            "chosen_accuracy": trial.accuracy,
             "chosen_parameters": dict(zip(space.parameters, trial.x, strict=True)),
-            f"trial_{plural}": [sign * trial.accuracy for trial in result.trials],
-            f"anchor_{plural}": [sign * trial.accuracy for trial in anchors],
-            "iteration_means": [sign * mean for mean in result.iteration_means],
+            "trial_accuracies": [trial.accuracy for trial in trials],
+            "anchor_accuracies": [trial.accuracy for trial in anchors],
+            "iteration_means": means.tolist(),
         }
         return FoundSchedule(curves[chosen], noise_rate, notes)
 

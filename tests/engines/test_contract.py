@@ -90,7 +90,7 @@ PAPER_SEARCH: dict[str, dict[str, Any]] = {
 """What makes an engine's search short whatever the preset."""
 
 
-UNSEARCHED: dict[str, dict[str, Any]] = {"coteaching": {"keep_schedule": "coteaching", "noise_rate": 0.2}}
+UNSEARCHED: dict[str, dict[str, Any]] = {"coteaching": {"noise_rate": 0.2}}
 """What makes an engine choose nothing by a few samples: in another order it might choose otherwise."""
 
 

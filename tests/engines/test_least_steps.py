@@ -18,7 +18,7 @@ NUM_ROWS, STEPS = 200, 4
     ("name", "settings"),
     [
         ("cross_entropy", {}),
-        ("coteaching", {"keep_schedule": "coteaching", "noise_rate": 0.2, "trainings": 1}),
+        ("coteaching", {"noise_rate": 0.2, "trainings": 1}),
         ("l2b", {"warmup_epochs": 1, "trainings": 1}),
         ("choicenet", {"trainings": 1}),
     ],

@@ -188,9 +188,9 @@ def test_planned_whole__stages_come_before_engines_that_train_side_by_side(
     audit.options["threads"] = {"umn": 1, "l2b": 1}
     assert durations.planned_whole(audit) == 45 + 7
     trials = [
-        {"name": f"trial-{number}", "share": 0.2, "threads": 1, "after": ["warmup-0"]} for number in (0, 1)
+        {"name": f"trial-{number}", "share": 0.2, "threads": 1, "after": ["warmup"]} for number in (0, 1)
     ]
-    audit.options["parts"] = {"l2b": [{"name": "warmup-0", "share": 0.1, "threads": 1, "after": []}, *trials]}
+    audit.options["parts"] = {"l2b": [{"name": "warmup", "share": 0.1, "threads": 1, "after": []}, *trials]}
     assert durations.planned_whole(audit) == 45 + 7  # all of it beside umn
     del audit.options["estimate"]["umn"]
     assert durations.planned_whole(audit) == pytest.approx(45 + 0.6 + 1.2 + 3.0)  # both trials at once

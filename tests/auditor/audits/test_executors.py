@@ -116,7 +116,7 @@ def test_processes__side_by_side_and_in_parts_give_the_bits_of_one_after_another
     monkeypatch.setenv("AUDITOR_CHECKPOINT_INTERVAL_S", "0")
     alone = [*searched(tmp_path / "alone", in_parts=False), *specs(tmp_path / "alone", "a")]
     beside = [*searched(tmp_path / "beside", in_parts=True), *specs(tmp_path / "beside", "a")]
-    assert [spec.part for spec in beside] == ["warmup-0", "trial-0", "trial-1", None, None]
+    assert [spec.part for spec in beside] == ["warmup", "trial-0", "trial-1", None, None]
     executors.Processes(1).run(alone, Heard())
     killed: list[str] = []
 
@@ -131,7 +131,7 @@ def test_processes__side_by_side_and_in_parts_give_the_bits_of_one_after_another
     executors.Processes(2).run(beside, heard)
     assert results(beside) == results(alone)
     assert heard.begun.count(killed[0]) == 2
-    assert heard.begun.count("coteaching") == heard.begun.count("coteaching warmup-0") == 1
+    assert heard.begun.count("coteaching") == heard.begun.count("coteaching warmup") == 1
     assert not children()
     again = Heard()
     executors.Processes(1).run(beside, again)
@@ -289,5 +289,5 @@ def test_audit__side_by_side_with_a_search_in_parts_ends_with_the_bits_of_one_af
             curve = [(each.stage, each.epoch) for each in audits.epochs(open_session, audit_id, "coteaching")]
         found.append((curve, *(arrays.pred_probs(audit_id, name).tobytes() for name in engines)))
         assert not left_behind.exists()
-    assert [part["name"] for part in parts] == ["warmup-0", "trial-0", "trial-1"]
+    assert [part["name"] for part in parts] == ["warmup", "trial-0", "trial-1"]
     assert found[0] == found[1]

@@ -153,9 +153,7 @@ def test_parse_scaled__refuses_another_scale(capsys: pytest.CaptureFixture[str])
 def test_curves_of__reads_label_precision_off_the_selection() -> None:
     data, wrong = digits_data(120, noise_rate=0.4, with_evaluation=True)
     spec = ENGINES["coteaching"]
-    config = spec.config_type(
-        network="mlp", epochs=3, keep_schedule="coteaching", noise_rate=0.4, ramp_epochs=1.0, views=1
-    )
+    config = spec.config_type(network="mlp", epochs=3, noise_rate=0.4, ramp_epochs=1.0, views=1)
     found = curves_of(spec.train(data, config, device="cpu"), "coteaching", ~wrong)
     assert found["keep_rate"] == [1.0, 0.6, 0.6]
     assert found["label_precision"][0] == pytest.approx(0.6)  # everything is kept

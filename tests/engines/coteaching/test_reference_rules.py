@@ -7,14 +7,16 @@ goes and what it reports are compared with the formulas of S2E, and with Optuna 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 import torch
 
-from engines.coteaching.s2e import SearchResult, search_schedule
-from engines.coteaching.schedules import SPACES, FloatArray, ScheduleSpace
+from benchmarks.papers.s2e_rivals import RULES, SPACES, search_schedule
+from engines.coteaching import s2e
+from engines.coteaching.s2e import theta_after
+from engines.coteaching.schedules import S2E_SPACE, FloatArray, ScheduleSpace
 
 SEED = 7
 FLOOR = 1e-6
@@ -31,7 +33,7 @@ def accuracy(space: ScheduleSpace, x: Sequence[float]) -> float:
 class Search:
     """A search that is watched: every call of the trainer, and the calls of each iteration."""
 
-    def __init__(self, space: str, rule: str, *, iterations: int = 3, samples: int = 4, **more: object):
+    def __init__(self, space: str, rule: str, *, iterations: int = 3, samples: int = 4):
         self.space = SPACES[space]
         self.calls: list[list[float]] = []
 
@@ -39,15 +41,8 @@ class Search:
             self.calls.append(list(map(float, x)))
             return accuracy(self.space, x)
 
-        run: Callable[..., SearchResult] = search_schedule
-        self.result = run(
-            self.space,
-            evaluate,
-            rule=rule,
-            iterations=iterations,
-            samples=samples,
-            seed=SEED,
-            **more,
+        self.result = search_schedule(
+            self.space, evaluate, rule=rule, iterations=iterations, samples=samples, seed=SEED
         )
         self.iterations = [self.calls[m * samples : (m + 1) * samples] for m in range(iterations)]
 
@@ -142,12 +137,11 @@ DELTAS = {"newton": 3.0, "natural": 1.0, "gradient": 2.0}
 
 
 @pytest.mark.parametrize("space", ["paper", "co"])
-@pytest.mark.parametrize("delta", [None, 0.3])
 @pytest.mark.parametrize("rule", ["newton", "natural", "gradient"])
-def test_search_schedule__moves_theta_by_its_formula(rule: str, delta: float | None, space: str) -> None:
+def test_search_schedule__moves_theta_by_its_formula(rule: str, space: str) -> None:
     # With all of K = 4 samples the Hessian of 36 numbers has rank 4: its floor must not decide, so K is larger.
     samples = 60 if rule == "newton" and space == "paper" else 6
-    search = Search(space, rule, samples=samples, step_size=delta, iterations=3)
+    search = Search(space, rule, samples=samples, iterations=3)
     simplex = search.space.simplex_size
     theta = np.ones(simplex + 2 * (search.space.size - simplex))
     means = []
@@ -156,15 +150,47 @@ def test_search_schedule__moves_theta_by_its_formula(rule: str, delta: float | N
         np.testing.assert_allclose(xs, draw(theta, samples, search.space, SEED, m), rtol=1e-5, atol=1e-7)
         accuracies = [accuracy(search.space, x) for x in xs]
         means.append(sum(accuracies) / samples)
-        step = literal_step(rule, theta, xs, accuracies, simplex)
-        theta = moved(theta, step, DELTAS[rule] if delta is None else delta)
-    assert search.result.theta is not None
-    np.testing.assert_allclose(search.result.theta, theta, rtol=1e-5)
+        theta = moved(theta, literal_step(rule, theta, xs, accuracies, simplex), DELTAS[rule])
+    if rule == "newton":
+        found = theta_after(search.space, search.result.trials, samples=samples)
+        np.testing.assert_allclose(found, theta, rtol=1e-5)
     assert np.abs(theta - 1).max() > 0.01
     assert search.result.iteration_means == pytest.approx(means)
     everything = [accuracy(search.space, x) for x in search.calls]
     assert search.result.best.accuracy == pytest.approx(max(everything))
     assert [t.accuracy for t in search.result.trials] == pytest.approx(everything)
+
+
+@pytest.mark.parametrize("rule", s2e.RULES)
+def test_draw__goes_on_from_the_trials_before(rule: str) -> None:
+    whole = Search("paper", rule).result.trials
+    for done in (0, 4, 8):
+        drawn = s2e.draw(S2E_SPACE, whole[:done], rule=rule, samples=4, seed=SEED)
+        np.testing.assert_array_equal(drawn, [trial.x for trial in whole[done : done + 4]])
+
+
+def test_theta_after__equal_accuracies_move_nothing() -> None:
+    trials = [s2e.Trial((0.1 * i,) * 20, 0.5) for i in range(1, 9)]
+    np.testing.assert_array_equal(theta_after(S2E_SPACE, trials, samples=4), 1.0)
+
+
+@pytest.mark.parametrize("rule", ["newton", "natural", "gradient"])
+def test_search_schedule__last_samples_beat_the_first(rule: str) -> None:
+    first, last = [], []
+    for seed in range(20):
+        result = search_schedule(
+            S2E_SPACE, lambda x: accuracy(S2E_SPACE, x), rule=rule, iterations=10, samples=6, seed=seed
+        )
+        first.append(result.iteration_means[0])
+        last.append(result.iteration_means[-1])
+    assert np.mean(last) > np.mean(first) + 0.01
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_search_schedule__reports_the_best_ever_seen(rule: str) -> None:
+    search = Search("co", rule)
+    assert len(search.result.trials) == len(search.calls) == 12
+    assert search.result.best.accuracy == max(trial.accuracy for trial in search.result.trials)
 
 
 def test_search_schedule__random_always_draws_from_the_uniform_start() -> None:

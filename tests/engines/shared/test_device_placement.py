@@ -45,8 +45,6 @@ CASES = [
     ("choicenet", {"variant": "mdn"}),
     ("choicenet", {"coteaching": True, "resident": "no"}),
     ("coteaching", {}),
-    ("coteaching", {"variant": "coteaching_plus"}),
-    ("coteaching", {"variant": "reweight"}),
     ("coteaching", {"search_rule": "random"}),
 ]
 

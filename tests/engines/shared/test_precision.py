@@ -13,11 +13,10 @@ from engines.registry import ENGINES
 from tests.engines.helpers import digits_data, rank_correlation
 
 RANK_CORRELATION = 0.9
-"""Least Spearman correlation of trust. Measured here on the CPU: .99 and more (Co-teaching+, which trains on
-disagreements alone, falls below and is not among the defaults)."""
+"""Least Spearman correlation of trust. Measured here on the CPU: .99 and more."""
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "coteaching": {"keep_schedule": "coteaching", "noise_rate": 0.2},
+    "coteaching": {"noise_rate": 0.2},
     "umn": {"epochs": 6},
 }
 """A given schedule: a searched one may turn on the last digit; and the cost."""

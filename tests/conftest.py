@@ -59,7 +59,7 @@ QUICK = (
 )
 """Folders and files whose tests train nothing and end soon: what `make check` runs."""
 SLOW = (
-    *("backbones", "test_postgres.py", "test_fused_tangents.py", "test_old_home.py", "test_remote.py"),
+    *("backbones", "test_postgres.py", "test_fused_tangents.py", "test_remote.py"),
     *("test_apart.py", "test_schema.py", "test_strata.py", "test_promises.py", "test_splits.py"),
 )
 """Among those, what takes long all the same."""

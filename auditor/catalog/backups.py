@@ -124,7 +124,7 @@ def _home() -> Path:
 def _known() -> dict[str, dict[str, str]]:
     """UUIDs of datasets and audits by number."""
     with db.session() as session:
-        every = select(DatasetTable.id, DatasetTable.uuid).where(datasets.IS_FINISHED)
+        every = select(DatasetTable.id, DatasetTable.uuid).where(datasets.IS_READY)
         imported = session.execute(every).all()
         audits = session.execute(select(AuditTable.id, AuditTable.uuid)).all()
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,9 @@ from sqlmodel import Session, col, select
 from auditor.catalog import leases
 from auditor.catalog.bulk import among, count_for_plans, insert_rows, read_columns
 from auditor.catalog.models import (
+    IMPORTING,
+    READY,
+    REMOVING,
     AuditTable,
     ClaimTable,
     DatasetTable,
@@ -34,11 +37,6 @@ from auditor.ground.vocabulary import CLASSIFICATION, LABELS
 from auditor.ground.wording import did_you_mean
 
 ROWS_A_STATEMENT = 5_000
-UNFINISHED = "/"
-"""What the name of a dataset begins with while its rows are being written; then comes its UUID. No other one may
-be called so."""
-GOING = "//"
-"""The same while they are being removed: nobody finds such a dataset by its number either."""
 
 
 @dataclass(frozen=True)
@@ -54,16 +52,18 @@ class Owned:
 
 NAMES = names_of(Sample)
 COLUMNS = tuple(getattr(SampleTable, name) for name in NAMES)
-IS_FINISHED = col(DatasetTable.name).not_like(f"{UNFINISHED}%")
+IS_READY = col(DatasetTable.status) == READY
 
 
-def create(session: Session, dataset: NewDataset, samples: Iterable[Mapping[str, Any]]) -> int:
+def create(
+    session: Session, dataset: NewDataset, samples: Iterable[Mapping[str, Any]], *, status: str = READY
+) -> int:
     """Register a dataset and all of its samples in the caller's transaction.
 
     ``samples`` are mappings of the fields of ``Sample`` without ``dataset_id``, consumed in batches.
     Returns the new dataset's id.
     """
-    row = DatasetTable(**values_of(dataset))
+    row = DatasetTable(**values_of(dataset), status=status)
     session.add(row)
     session.flush()
     dataset_id = int(row.id)
@@ -79,7 +79,7 @@ def begin(session: Session, dataset: NewDataset) -> int:
     Then come ``add_samples`` and ``finish``, each in a transaction of its own: SQLite lets nobody else write during
     one, and a million samples take it most of a minute. What is given up goes by ``forget_part``.
     """
-    return create(session, replace(dataset, name=f"{UNFINISHED}{dataset.uuid}"), ())
+    return create(session, dataset, (), status=IMPORTING)
 
 
 def add_samples(session: Session, dataset_id: int, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -90,19 +90,19 @@ def add_samples(session: Session, dataset_id: int, rows: Sequence[Mapping[str, A
     )
 
 
-def finish(session: Session, dataset_id: int, name: str) -> None:
-    """All samples are there: show the dataset under its name.
+def finish(session: Session, dataset_id: int) -> None:
+    """All samples are there: show the dataset to everybody.
 
     Raises:
-        IntegrityError: the name is taken.
+        IntegrityError: its name is taken.
     """
-    change(session, dataset_id, name=name)
+    change(session, dataset_id, status=READY)
     count_for_plans(session.connection(), SampleTable.__table__)
 
 
-def hide(session: Session, dataset_id: int, uuid: str) -> None:
-    """Show a dataset to nobody any more; ``forget_part`` removes it."""
-    change(session, dataset_id, name=f"{GOING}{uuid}")
+def hide(session: Session, dataset_id: int) -> None:
+    """Show a dataset to nobody any more, by its number neither; ``forget_part`` removes it."""
+    change(session, dataset_id, status=REMOVING)
 
 
 def forget_part(session: Session, uuid: str) -> bool:
@@ -111,7 +111,7 @@ def forget_part(session: Session, uuid: str) -> bool:
     With them goes what audits and people said of them. Returns whether any of it is left; False also where there is
     none, or it is finished.
     """
-    this = select(DatasetTable.id).where(DatasetTable.uuid == uuid, ~IS_FINISHED)
+    this = select(DatasetTable.id).where(DatasetTable.uuid == uuid, ~IS_READY)
     dataset_id = session.exec(this).first()
     if dataset_id is None:
         return False
@@ -121,9 +121,8 @@ def forget_part(session: Session, uuid: str) -> bool:
         remove(session, dataset_id)
         return False
     before = last - ROWS_A_STATEMENT
-    for audit_id in session.exec(select(AuditTable.id).where(AuditTable.dataset_id == dataset_id)).all():
-        either_side = ScoreTable.audit_id.in_([audit_id, -int(audit_id or 0)])
-        session.execute(delete(ScoreTable).where(either_side, ScoreTable.sample_id > before))
+    of_audits = ScoreTable.audit_id.in_(select(AuditTable.id).where(AuditTable.dataset_id == dataset_id))
+    session.execute(delete(ScoreTable).where(of_audits, ScoreTable.sample_id > before))
     for table in (DecisionTable, ReviewTable, SampleTable):
         session.execute(delete(table).where(table.dataset_id == dataset_id, table.sample_id > before))
     return True
@@ -131,7 +130,7 @@ def forget_part(session: Session, uuid: str) -> bool:
 
 def forget_unfinished(session: Session) -> None:
     """Remove every unfinished dataset, in the caller's transaction."""
-    for dataset_id in session.exec(select(DatasetTable.id).where(~IS_FINISHED)).all():
+    for dataset_id in session.exec(select(DatasetTable.id).where(~IS_READY)).all():
         remove(session, int(dataset_id or 0))
 
 
@@ -148,7 +147,7 @@ def get(session: Session, name: str) -> Dataset:
     Raises:
         NotFoundError: there is none; the text names the nearest spelling.
     """
-    found = session.exec(select(DatasetTable).where(DatasetTable.name == name, IS_FINISHED)).first()
+    found = session.exec(select(DatasetTable).where(DatasetTable.name == name, IS_READY)).first()
     if found is None:
         raise _unknown(session, name)
     return read(Dataset, found)
@@ -180,22 +179,20 @@ def by_id(session: Session, dataset_id: int) -> Dataset:
         NotFoundError: there is none.
     """
     found = session.get(DatasetTable, dataset_id)
-    if found is None or found.name.startswith(GOING):
+    if found is None or found.status == REMOVING:
         raise NotFoundError(f"There is no dataset {dataset_id}; it was removed.")
     return read(Dataset, found)
 
 
 def has(session: Session, dataset_id: int) -> bool:
     """Whether a dataset of that number is registered."""
-    this = select(DatasetTable.id).where(
-        DatasetTable.id == dataset_id, col(DatasetTable.name).not_like(f"{GOING}%")
-    )
+    this = select(DatasetTable.id).where(DatasetTable.id == dataset_id, DatasetTable.status != REMOVING)
     return session.exec(this).first() is not None
 
 
 def has_uuid(session: Session, uuid: str) -> bool:
     """Whether a dataset of that UUID is registered."""
-    this = select(DatasetTable.id).where(DatasetTable.uuid == uuid, IS_FINISHED)
+    this = select(DatasetTable.id).where(DatasetTable.uuid == uuid, IS_READY)
     return session.exec(this).first() is not None
 
 
@@ -221,19 +218,21 @@ def lock(session: Session, dataset_id: int) -> None:
 
 def exists(session: Session, name: str) -> bool:
     """Whether a dataset of that name is registered."""
-    return session.exec(select(DatasetTable.id).where(DatasetTable.name == name)).first() is not None
+    return (
+        session.exec(select(DatasetTable.id).where(DatasetTable.name == name, IS_READY)).first() is not None
+    )
 
 
 def list_all(session: Session) -> list[Dataset]:
     """Every dataset, the newest first."""
-    every = select(DatasetTable).where(IS_FINISHED)
+    every = select(DatasetTable).where(IS_READY)
     rows = session.exec(every.order_by(DatasetTable.created_at.desc()))
     return [read(Dataset, row) for row in rows]
 
 
 def names(session: Session) -> list[str]:
     """The name of every dataset, the newest first; nothing else of their rows is read."""
-    every = select(DatasetTable.name).where(IS_FINISHED)
+    every = select(DatasetTable.name).where(IS_READY)
     return list(session.exec(every.order_by(DatasetTable.id.desc())))
 
 
@@ -243,7 +242,7 @@ def owned(session: Session, name: str) -> Owned:
     Raises:
         NotFoundError: there is none; the text names the nearest spelling.
     """
-    found = _owned(session, and_(DatasetTable.name == name, IS_FINISHED))
+    found = _owned(session, and_(DatasetTable.name == name, IS_READY))
     if found is None:
         raise _unknown(session, name)
     return found
@@ -251,7 +250,7 @@ def owned(session: Session, name: str) -> Owned:
 
 def owned_unseen(session: Session, uuid: str) -> Owned | None:
     """What belongs to the dataset of that UUID that nobody sees; None where there is none."""
-    return _owned(session, and_(DatasetTable.uuid == uuid, ~IS_FINISHED))
+    return _owned(session, and_(DatasetTable.uuid == uuid, ~IS_READY))
 
 
 def _owned(session: Session, where: Any) -> Owned | None:
@@ -273,8 +272,7 @@ def sources(session: Session, *, but: str) -> list[str]:
 def remove(session: Session, dataset_id: int) -> None:
     """Delete a dataset with its audits, jobs, reviews and verdicts in the caller's transaction; see ``removal``."""
     audits = select(AuditTable.id).where(AuditTable.dataset_id == dataset_id)
-    for audit_id in session.exec(audits).all():  # a kill while its scores were stored may have left these
-        session.execute(delete(ScoreTable).where(ScoreTable.audit_id == -int(audit_id or 0)))
+    for audit_id in session.exec(audits).all():  # a kill while its scores were stored may have left one
         leases.end(session, f"{leases.SETTLING}{audit_id}")
     for table in (ScoreTable, EpochTable, EngineRunTable):
         session.execute(delete(table).where(table.audit_id.in_(audits)))

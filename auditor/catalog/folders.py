@@ -20,7 +20,7 @@ from typing import Any
 from sqlmodel import Session, select
 
 from auditor.catalog import db
-from auditor.catalog.datasets import IS_FINISHED
+from auditor.catalog.datasets import IS_READY
 from auditor.catalog.models import AuditTable, DatasetTable
 from auditor.ground.errors import MisplacedError
 from auditor.ground.files import written_whole
@@ -122,7 +122,7 @@ def strays(session: Session) -> list[Stray]:
     ):
         every = select(table.id, table.uuid)
         if table is DatasetTable:
-            every = every.where(IS_FINISHED)
+            every = every.where(IS_READY)
         known = {str(row.id): row.uuid for row in session.execute(every)}
         there = sorted(place.iterdir(), key=lambda path: path.name.zfill(20)) if place.is_dir() else []
         there = [path for path in there if path.is_dir() and path.name.isdecimal()]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, event, func, insert, literal, select, update
+from sqlalchemy import Connection, event, func, insert, select, update
 from sqlalchemy.orm import Mapper
 
 from auditor.catalog.models import AuditTable, DatasetTable, DrawTable, JobTable, LastIdTable
@@ -42,17 +42,10 @@ def _next(mapper: Mapper[Any], connection: Connection) -> int:
         sequence = func.pg_get_serial_sequence(mapper.class_.__tablename__, "id")
         return int(connection.execute(select(func.nextval(sequence))).scalar_one())
     this = LastIdTable.name == mapper.class_.__tablename__
-    # Rows count too: an earlier version that is still in use adds them without counting.
-    highest = func.max(LastIdTable.last_id, _largest(mapper.class_))
-    counted = connection.execute(update(LastIdTable).where(this).values(last_id=highest + literal(1)))
-    if not counted.rowcount:  # the first row of a table that came later
-        first = {"name": mapper.class_.__tablename__, "last_id": _largest(mapper.class_) + literal(1)}
-        connection.execute(insert(LastIdTable).values(**first))
+    counted = connection.execute(update(LastIdTable).where(this).values(last_id=LastIdTable.last_id + 1))
+    if not counted.rowcount:  # its first row
+        connection.execute(insert(LastIdTable).values(name=mapper.class_.__tablename__, last_id=1))
     return int(connection.execute(select(LastIdTable.last_id).where(this)).scalar_one())
-
-
-def _largest(table: Any) -> Any:
-    return select(func.coalesce(func.max(table.id), 0)).scalar_subquery()
 
 
 for _table in NUMBERED:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Column, DateTime, Index
+from sqlalchemy import JSON, BigInteger, Column, DateTime, Index, text
 from sqlalchemy.types import TypeDecorator
 from sqlmodel import Field, SQLModel
 
@@ -44,13 +44,24 @@ def _utc() -> Any:
     return Column(UtcDateTime, nullable=False, default=now)
 
 
+IMPORTING, READY, REMOVING = "importing", "ready", "removing"
+"""What a dataset's row is: its rows are being written, it is there for everybody, or its rows are being deleted."""
+IS_READY = text("status = 'ready'")
+
+
 class DatasetTable(SQLModel, table=True):
-    """One imported image set; while it is imported, under a name that nobody sees (``datasets.UNFINISHED``)."""
+    """One imported image set; nobody sees it but while its status is ``READY``."""
 
     __tablename__ = "dataset"
+    __table_args__ = (
+        # What is imported or removed may have the name of another one.
+        Index("dataset_by_name", "name", unique=True, sqlite_where=IS_READY, postgresql_where=IS_READY),
+    )
 
     id: int | None = Field(default=None, primary_key=True)
-    name: str = Field(unique=True, index=True)
+    name: str
+    status: str = READY
+    """``IMPORTING``, ``READY`` or ``REMOVING``."""
     created_at: datetime = Field(default_factory=now, sa_column=_utc())
     source: str
     """What the user named: a path, ``fiftyone:NAME`` or ``torchvision:NAME``."""
@@ -147,8 +158,8 @@ class AuditTable(SQLModel, table=True):
     """Whole-dataset statements of the consensus: noise rate, transition matrix, weights, warnings."""
     uuid: str = Field(default_factory=new_uuid)
     """What the manifest in its folder repeats (``folders``)."""
-    scores_side: int = 1
-    """1 or -1: which of its two places in ``ScoreTable`` is read; later scores are written to the other one."""
+    generation: int = 0
+    """Of its rows in ``ScoreTable``: those that are read. Later ones are written under the next number."""
 
 
 class JobTable(SQLModel, table=True):
@@ -248,13 +259,16 @@ class ScoreTable(SQLModel, table=True):
     __tablename__ = "score"
     __table_args__ = (
         # Carries the probability too: the sum over a million samples then reads the index alone.
-        Index("score_by_rank", "audit_id", "rank", "error_probability"),
-        Index("score_by_pair", "audit_id", "given_label", "suggested_label", "rank", "is_label_issue"),
+        Index("score_by_rank", "audit_id", "generation", "rank", "error_probability"),
+        Index(
+            "score_by_pair",
+            *("audit_id", "generation", "given_label", "suggested_label", "rank", "is_label_issue"),
+        ),
     )
 
     audit_id: int = Field(primary_key=True)
-    """The audit's number times its ``scores_side``; under the negative of that stand rows that nobody reads yet, or
-    any more."""
+    generation: int = Field(primary_key=True)
+    """Rows of another one than the audit's are read by nobody yet, or by nobody any more."""
     sample_id: int = Field(primary_key=True)
     rank: int
     """0 = most suspicious. Unlabeled samples come last."""

@@ -20,7 +20,7 @@ PREFIX = ".removing-"
 
 def begin(session: Session, dataset: Owned) -> None:
     """From the end of the caller's transaction on nobody sees the dataset, and this process removes it."""
-    datasets.hide(session, dataset.id, dataset.uuid)
+    datasets.hide(session, dataset.id)
     leases.take(session, f"{PREFIX}{dataset.uuid}", dataset.uuid)
 
 

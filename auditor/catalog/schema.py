@@ -10,7 +10,6 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Engine, inspect, text
 
@@ -18,9 +17,6 @@ from auditor.catalog import migrations
 from auditor.ground.errors import AuditorError
 from auditor.ground.files import written_whole
 from auditor.ground.settings import settings
-
-if TYPE_CHECKING:
-    from alembic.script import Script
 
 LOCK = 0x61756469746F72
 """Number of PostgreSQL's advisory lock on the layout; any will do that no other program takes."""
@@ -31,8 +27,8 @@ def prepare(engine: Engine) -> None:
     """Bring the database to the layout of this code; one that has it is only read.
 
     Raises:
-        AuditorError: its layout is newer than this code, or older than the first one with a number; or the copy
-            beside it cannot be written.
+        AuditorError: its layout is newer than this code, or no layout of ours; or the copy beside it cannot be
+            written.
     """
     with engine.connect() as connection:
         if version(connection) == migrations.HEAD:
@@ -55,6 +51,8 @@ def _upgrade(connection: Connection) -> None:
     before = version(connection)
     if before == migrations.HEAD:  # another process did it meanwhile
         return
+    if before is None and inspect(connection).has_table("dataset"):
+        raise _other_layout("no layout that was ever released", "export your decisions with what wrote it")
     # Only where there is something to do: it takes a while to load.
     from alembic.migration import MigrationContext
     from alembic.operations import Operations
@@ -64,14 +62,8 @@ def _upgrade(connection: Connection) -> None:
     scripts = ScriptDirectory(folder, version_locations=[folder])
     known = {script.revision for script in scripts.walk_revisions()}
     if before is not None and before not in known:
-        raise AuditorError(
-            f"The catalog {settings().catalog_name} has the layout {before}, and this version of Label Auditor "
-            f"knows layouts up to {migrations.HEAD}: install the version that wrote it, or point AUDITOR_HOME or "
-            "AUDITOR_DATABASE_URL elsewhere."
-        )
-    if before is not None or inspect(connection).has_table("dataset"):
-        if before is None:
-            _refuse_older(scripts.get_revision(str(scripts.get_base())), connection)
+        raise _other_layout(f"the layout {before}", "install the version that wrote it")
+    if before is not None:
         _copy_beside(connection)
     context = MigrationContext.configure(connection)
     with Operations.context(context):
@@ -81,15 +73,11 @@ def _upgrade(connection: Connection) -> None:
     context.stamp(scripts, migrations.HEAD)
 
 
-def _refuse_older(first: Script, connection: Connection) -> None:
-    """Refuse what is older than the first layout with a number."""
-    lacking = first.module.missing(connection)
-    if lacking:
-        raise AuditorError(
-            f"The catalog {settings().catalog_name} is older than layout {first.revision}: it lacks {lacking[0]}. "
-            "Export your decisions with the version that wrote it, point AUDITOR_HOME or AUDITOR_DATABASE_URL "
-            "elsewhere and import the export."
-        )
+def _other_layout(what: str, remedy: str) -> AuditorError:
+    return AuditorError(
+        f"The catalog {settings().catalog_name} has {what}, and this version of Label Auditor knows layouts up to "
+        f"{migrations.HEAD}: {remedy}, or point AUDITOR_HOME or AUDITOR_DATABASE_URL elsewhere."
+    )
 
 
 def _copy_beside(connection: Connection) -> None:

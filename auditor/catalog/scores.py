@@ -20,6 +20,8 @@ from auditor.catalog.reviews import AT_ONCE
 from auditor.ground.errors import NotFoundError
 
 ROWS_A_STATEMENT = 20_000
+SCORES = [one.key for one in ScoreTable.__table__.columns if one.key not in ("audit_id", "generation")]
+"""Columns of ``table``."""
 DECIDED = ("decision", "decided_label", "decided_labels", "reviewer", "decided_at")
 """Columns of a page that say what was decided."""
 KEYS_RATHER_THAN_RANKS, RANKS_A_STEP = 300_000, 100_000
@@ -88,9 +90,9 @@ def add_part(session: Session, audit_id: int, columns: dict[str, NDArray[Any]], 
     In as many transactions as a caller likes: of all samples in one SQLite would let nobody else write for half a
     minute a million. Returns whether more samples follow.
     """
-    rows = _rows(-_side(session, audit_id), columns, start)
+    rows = _rows(audit_id, _generation(session, audit_id) + 1, columns, start)
     insert_rows(session.connection(), ScoreTable.__table__, rows)
-    _side(session, audit_id)  # SQLite's transaction began with the rows: is the audit still there?
+    _generation(session, audit_id)  # SQLite's transaction began with the rows: is the audit still there?
     is_last = start + len(rows) == len(columns["rank"])
     if is_last:
         count_for_plans(session.connection(), ScoreTable.__table__)
@@ -102,7 +104,7 @@ def turn(session: Session, audit_id: int) -> None:
     session.execute(
         update(AuditTable)
         .where(AuditTable.id == audit_id)
-        .values(scores_side=-AuditTable.scores_side)
+        .values(generation=AuditTable.generation + 1)
         .execution_options(synchronize_session=False)
     )
 
@@ -112,7 +114,8 @@ def clear_part(session: Session, audit_id: int) -> bool:
 
     Returns whether more are left.
     """
-    unread = ScoreTable.audit_id == -_side(session, audit_id)
+    of_another = ScoreTable.generation != _generation(session, audit_id)
+    unread = (ScoreTable.audit_id == audit_id) & of_another
     last = session.exec(select(func.max(ScoreTable.sample_id)).where(unread)).one()
     if last is None:
         return False
@@ -121,24 +124,23 @@ def clear_part(session: Session, audit_id: int) -> bool:
     return bool(before >= 0)
 
 
-def _side(session: Session, audit_id: int) -> int:
-    """The number under which the scores stand that people see.
+def _generation(session: Session, audit_id: int) -> int:
+    """Return the generation of the scores that people see.
 
     Until the caller's transaction ends nobody removes the audit.
 
     Raises:
         NotFoundError: somebody has.
     """
-    kept = _number_of(audit_id).with_for_update(read=True, key_share=True)
+    kept = _generation_of(audit_id).with_for_update(read=True, key_share=True)
     found = session.execute(kept).scalar_one_or_none()
     if found is None:
         raise NotFoundError(f"Audit {audit_id} was removed meanwhile.")
     return int(found)
 
 
-def _number_of(audit_id: int) -> Any:
-    columns: Any = AuditTable
-    return select(columns.id * columns.scores_side).where(columns.id == audit_id)
+def _generation_of(audit_id: int) -> Any:
+    return select(AuditTable.generation).where(AuditTable.id == audit_id)
 
 
 def _of(audit_id: int) -> Any:
@@ -146,14 +148,22 @@ def _of(audit_id: int) -> Any:
 
     Asked in the same statement: whoever asked before could find that part of them was deleted since.
     """
-    return ScoreTable.audit_id == _number_of(audit_id).scalar_subquery()
+    is_read = ScoreTable.generation == _generation_of(audit_id).scalar_subquery()
+    return (ScoreTable.audit_id == audit_id) & is_read
 
 
-def _rows(number: int, columns: dict[str, NDArray[Any]], start: int) -> list[dict[str, Any]]:
+def _rows(
+    audit_id: int, generation: int, columns: dict[str, NDArray[Any]], start: int
+) -> list[dict[str, Any]]:
     """Rows of ``ScoreTable`` of ``ROWS_A_STATEMENT`` samples from ``start`` on."""
     part = {name: _plain(values[start : start + ROWS_A_STATEMENT]) for name, values in columns.items()}
     return [
-        {"audit_id": number, "sample_id": start + i, **dict(zip(part, row, strict=True))}
+        {
+            "audit_id": audit_id,
+            "generation": generation,
+            "sample_id": start + i,
+            **dict(zip(part, row, strict=True)),
+        }
         for i, row in enumerate(zip(*part.values(), strict=True))
     ]
 
@@ -165,8 +175,7 @@ def page(session: Session, audit: Audit, where: SuspectFilter, *, limit: int = 6
     reviewer, decided_at.
     """
     statement = _filtered(session, audit, where, _page_columns()).order_by(_place(where)).limit(limit)
-    names = [column.key for column in ScoreTable.__table__.columns if column.key != "audit_id"]
-    names += ["filepath", "duplicate_group"]
+    names = [*SCORES, "filepath", "duplicate_group"]
     found = pd.DataFrame(session.execute(statement).all(), columns=names)
     stands = reviews.outcomes(session, audit.dataset_id, [int(one) for one in found.sample_id])
     rows = [_decided(stands.get(one)) for one in found.sample_id]
@@ -293,7 +302,7 @@ def _read(
     dtypes: Mapping[str, DTypeLike] | None = None,
 ) -> dict[str, NDArray[Any]]:
     known = ScoreTable.__table__.c
-    names = columns or [column.key for column in known if column.key != "audit_id"]
+    names = columns or SCORES
     chosen = {name: known[name] for name in names}
     return read_columns(session.connection(), known[key], where, chosen, keys=keys, dtypes=dtypes)
 
@@ -305,7 +314,7 @@ def of_samples(session: Session, audit_id: int, sample_ids: Sequence[int]) -> di
         part = list(sample_ids[start : start + AT_ONCE])
         statement = select(ScoreTable).where(_of(audit_id), ScoreTable.sample_id.in_(part))
         rows = session.exec(statement)
-        found |= {row.sample_id: replace(read(Score, row), audit_id=audit_id) for row in rows}
+        found |= {row.sample_id: read(Score, row) for row in rows}
     return found
 
 
@@ -322,7 +331,7 @@ def most_trusted(session: Session, audit_id: int, label: int, limit: int) -> lis
 
 
 def _page_columns() -> list[Any]:
-    score = [column for column in ScoreTable.__table__.columns if column.key != "audit_id"]
+    score = [ScoreTable.__table__.c[name] for name in SCORES]
     sample = [SampleTable.filepath, SampleTable.duplicate_group]
     return [*score, *sample]
 

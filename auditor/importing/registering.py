@@ -189,7 +189,7 @@ class Registration:
         published: Path | None = None
         try:
             with db.session() as session:
-                datasets.finish(session, dataset_id, self.name)
+                datasets.finish(session, dataset_id)
                 root = Path(table.root)
                 work = self.place.folder
                 if root.is_relative_to(work):

@@ -7,10 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from sqlalchemy import text
-
 from auditor.catalog import datasets
-from auditor.catalog.db import close_all, session
+from auditor.catalog.db import session
 from auditor.catalog.models import SampleTable
 from auditor.catalog.records import Epoch, NewAudit, NewDataset
 
@@ -61,44 +59,6 @@ def change_sample(sample_id: int, **values: Any) -> None:
         row = open_session.get(SampleTable, (1, sample_id))
         for name, value in values.items():
             setattr(row, name, value)
-
-
-TO_THE_FIRST_LAYOUT = (
-    "ALTER TABLE dataset DROP COLUMN uuid",
-    "ALTER TABLE audit DROP COLUMN uuid",
-    "ALTER TABLE audit DROP COLUMN scores_side",
-    "DROP TABLE claim",
-    "DROP TABLE lease",
-    "DROP TABLE job",
-    "DELETE FROM last_id WHERE name = 'job'",
-    "ALTER TABLE audit ADD COLUMN pid INTEGER",
-    "ALTER TABLE audit ADD COLUMN host VARCHAR",
-    "ALTER TABLE audit ADD COLUMN process_started FLOAT",
-    "ALTER TABLE audit ADD COLUMN heartbeat_at TIMESTAMP",
-    "ALTER TABLE audit ADD COLUMN cancel_requested BOOLEAN NOT NULL DEFAULT FALSE",
-    "ALTER TABLE draw DROP COLUMN purpose",
-    "ALTER TABLE draw DROP COLUMN audit_id",
-    "ALTER TABLE draw DROP COLUMN zones",
-    "ALTER TABLE dataset DROP COLUMN task",
-    "ALTER TABLE dataset DROP COLUMN masks",
-    "ALTER TABLE sample DROP COLUMN mask",
-    "ALTER TABLE sample DROP COLUMN number",
-    "ALTER TABLE review DROP COLUMN number",
-    "ALTER TABLE dataset DROP COLUMN control_rate",
-    "ALTER TABLE draw DROP COLUMN tolerance",
-    "DROP TABLE decision",  # made again as they were, with the table of verdicts
-    "DROP TABLE review",
-    "DROP TABLE alembic_version",
-)
-"""What takes every revision but the first back, and the number with it."""
-
-
-def forget_version(*more: str) -> None:
-    """Leave the catalog as one of the first layout, from before it had a number, changed by ``more`` statements."""
-    with session() as open_session:
-        for statement in (*TO_THE_FIRST_LAYOUT, *more):
-            open_session.execute(text(statement))
-    close_all()
 
 
 def at_once(*works: Callable[[], object]) -> list[object]:

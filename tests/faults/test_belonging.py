@@ -22,7 +22,7 @@ from auditor.catalog import datasets, db, folders, jobs, leases
 from auditor.catalog.models import LeaseTable
 from auditor.catalog.records import new_uuid, now
 from auditor.cli import doctor
-from auditor.ground.errors import ImportRefusedError, MisplacedError, NotFoundError
+from auditor.ground.errors import ImportRefusedError, MisplacedError
 from auditor.ground.settings import settings
 from auditor.importing import staging
 from auditor.importing.imports import import_dataset
@@ -194,37 +194,3 @@ def test_this_host__differs_between_boots() -> None:
     if not boot.exists():
         pytest.skip("only Linux names its boots there")
     assert jobs.this_host().endswith(boot.read_text().strip())
-
-
-def test_migration__gives_two_copies_of_an_old_catalog_the_same_uuids(home: Path, tmp_path: Path) -> None:
-    import_dataset(write_folder(tmp_path / "one", 10), name="one", image_size=8)
-    (home / "datasets" / "1" / folders.MANIFEST).unlink()
-    with db.session() as session:
-        connection = session.connection()
-        for statement in (
-            "ALTER TABLE dataset DROP COLUMN uuid",
-            "ALTER TABLE audit DROP COLUMN uuid",
-            "ALTER TABLE audit DROP COLUMN scores_side",
-            "DROP TABLE lease",
-            "DROP TABLE claim",
-            "ALTER TABLE draw DROP COLUMN purpose",
-            "ALTER TABLE draw DROP COLUMN audit_id",
-            "ALTER TABLE draw DROP COLUMN zones",
-            "ALTER TABLE dataset DROP COLUMN task",
-            "ALTER TABLE dataset DROP COLUMN masks",
-            "ALTER TABLE dataset DROP COLUMN control_rate",
-            "ALTER TABLE sample DROP COLUMN mask",
-            "ALTER TABLE sample DROP COLUMN number",
-            "ALTER TABLE review DROP COLUMN number",
-            "ALTER TABLE draw DROP COLUMN tolerance",
-            "UPDATE alembic_version SET version_num = '0003'",
-        ):
-            connection.exec_driver_sql(statement)
-    copy_catalog(home, tmp_path / "old.db")
-    assert folders.manifest(home / "datasets" / "1") == {}
-    first = dataset("one").uuid
-    assert folders.manifest(home / "datasets" / "1") == {"uuid": first, "title": "dataset one"}
-    restore_catalog(home, tmp_path / "old.db")
-    assert dataset("one").uuid == first
-    with pytest.raises(NotFoundError):
-        dataset("two")

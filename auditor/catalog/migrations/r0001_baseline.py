@@ -1,6 +1,8 @@
-"""The first layout with a number: what catalogs without a version have."""
+"""The layout of the first version."""
 
 from __future__ import annotations
+
+from functools import partial
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,199 +10,274 @@ from alembic import op
 revision = "0001"
 down_revision = None
 
-LAYOUT = sa.MetaData()
 TIME = sa.DateTime(timezone=True)
-
-sa.Table(
-    "dataset",
-    LAYOUT,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("name", sa.String, nullable=False, unique=True, index=True),
-    sa.Column("created_at", TIME, nullable=False),
-    sa.Column("source", sa.String, nullable=False),
-    sa.Column("source_kind", sa.String, nullable=False),
-    sa.Column("root", sa.String, nullable=False),
-    sa.Column("num_samples", sa.Integer, nullable=False),
-    sa.Column("channels", sa.Integer, nullable=False),
-    sa.Column("height", sa.Integer, nullable=False),
-    sa.Column("width", sa.Integer, nullable=False),
-    sa.Column("class_names", sa.JSON, nullable=False),
-    sa.Column("user_columns", sa.JSON, nullable=False),
-    sa.Column("path_column", sa.String),
-    sa.Column("label_column", sa.String),
-    sa.Column("has_true_labels", sa.Boolean, nullable=False),
-    sa.Column("import_report", sa.JSON, nullable=False),
-)
-sa.Table(
-    "last_id",
-    LAYOUT,
-    sa.Column("name", sa.String, primary_key=True),
-    sa.Column("last_id", sa.Integer, nullable=False),
-)
-sa.Table(
-    "sample",
-    LAYOUT,
-    sa.Column("dataset_id", sa.Integer, sa.ForeignKey("dataset.id"), primary_key=True),
-    sa.Column("sample_id", sa.Integer, primary_key=True),
-    sa.Column("filepath", sa.String, nullable=False),
-    sa.Column("location", sa.String, nullable=False),
-    sa.Column("given_label", sa.Integer, nullable=False),
-    sa.Column("trusted", sa.Boolean, nullable=False),
-    sa.Column("split", sa.String),
-    sa.Column("content_hash", sa.String, nullable=False),
-    sa.Column("perceptual_hash", sa.BigInteger),
-    sa.Column("duplicate_group", sa.Integer, index=True),
-    sa.Column("duplicate_kind", sa.String),
-    sa.Column("original_height", sa.Integer, nullable=False),
-    sa.Column("original_width", sa.Integer, nullable=False),
-    sa.Column("extra", sa.JSON),
-    sa.Index("sample_by_given_label", "dataset_id", "given_label"),
-)
-sa.Table(
-    "audit",
-    LAYOUT,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("dataset_id", sa.Integer, sa.ForeignKey("dataset.id"), nullable=False, index=True),
-    sa.Column("created_at", TIME, nullable=False),
-    sa.Column("status", sa.String, nullable=False),
-    sa.Column("preset", sa.String, nullable=False),
-    sa.Column("device", sa.String, nullable=False),
-    sa.Column("seed", sa.Integer, nullable=False),
-    sa.Column("engines", sa.JSON, nullable=False),
-    sa.Column("options", sa.JSON, nullable=False),
-    sa.Column("pid", sa.Integer),
-    sa.Column("host", sa.String),
-    sa.Column("process_started", sa.Float),
-    sa.Column("heartbeat_at", TIME),
-    sa.Column("started_at", TIME),
-    sa.Column("finished_at", TIME),
-    sa.Column("cancel_requested", sa.Boolean, nullable=False),
-    sa.Column("error", sa.String),
-    sa.Column("summary", sa.JSON, nullable=False),
-)
-sa.Table(
-    "engine_run",
-    LAYOUT,
-    sa.Column("audit_id", sa.Integer, sa.ForeignKey("audit.id"), primary_key=True),
-    sa.Column("engine", sa.String, primary_key=True),
-    sa.Column("position", sa.Integer, nullable=False),
-    sa.Column("status", sa.String, nullable=False),
-    sa.Column("progress", sa.Float, nullable=False),
-    sa.Column("seconds", sa.Float, nullable=False),
-    sa.Column("stage", sa.String, nullable=False),
-    sa.Column("config", sa.JSON, nullable=False),
-    sa.Column("provenance", sa.JSON, nullable=False),
-    sa.Column("error", sa.String),
-)
-sa.Table(
-    "epoch",
-    LAYOUT,
-    sa.Column("audit_id", sa.Integer, sa.ForeignKey("audit.id"), primary_key=True),
-    sa.Column("engine", sa.String, primary_key=True),
-    sa.Column("stage", sa.String, primary_key=True),
-    sa.Column("epoch", sa.Integer, primary_key=True),
-    sa.Column("num_epochs", sa.Integer, nullable=False),
-    sa.Column("progress", sa.Float, nullable=False),
-    sa.Column("seconds", sa.Float, nullable=False),
-    sa.Column("losses", sa.JSON, nullable=False),
-    sa.Column("metrics", sa.JSON, nullable=False),
-)
-sa.Table(
-    "score",
-    LAYOUT,
-    sa.Column("audit_id", sa.Integer, sa.ForeignKey("audit.id"), primary_key=True),
-    sa.Column("sample_id", sa.Integer, primary_key=True),
-    sa.Column("rank", sa.Integer, nullable=False),
-    sa.Column("given_label", sa.Integer, nullable=False),
-    sa.Column("trust_score", sa.Float),
-    sa.Column("error_probability", sa.Float),
-    sa.Column("is_label_issue", sa.Boolean, nullable=False),
-    sa.Column("suggested_label", sa.Integer, nullable=False),
-    sa.Column("suggested_probability", sa.Float, nullable=False),
-    sa.Column("agreement", sa.Integer, nullable=False),
-    sa.Column("disagreement", sa.Float, nullable=False),
-    sa.Index("score_by_rank", "audit_id", "rank", "error_probability"),
-    sa.Index("score_by_pair", "audit_id", "given_label", "suggested_label", "rank", "is_label_issue"),
-)
-sa.Table(
-    "review",
-    LAYOUT,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("dataset_id", sa.Integer, sa.ForeignKey("dataset.id"), nullable=False),
-    sa.Column("sample_id", sa.Integer, nullable=False),
-    sa.Column("decision", sa.String, nullable=False),
-    sa.Column("label", sa.Integer),
-    sa.Column("labels", sa.JSON),
-    sa.Column("reviewer", sa.String, nullable=False),
-    sa.Column("created_at", TIME, nullable=False),
-    sa.Column("source", sa.String, nullable=False),
-    sa.Column("batch", sa.String, index=True),
-    sa.Column("audit_id", sa.Integer),
-    sa.Column("reverts", sa.Integer),
-    sa.Column("note", sa.String),
-    sa.Index("review_by_sample", "dataset_id", "sample_id", "id"),
-)
-sa.Table(
-    "decision",
-    LAYOUT,
-    sa.Column("dataset_id", sa.Integer, sa.ForeignKey("dataset.id"), primary_key=True),
-    sa.Column("sample_id", sa.Integer, primary_key=True),
-    sa.Column("review_id", sa.Integer, sa.ForeignKey("review.id"), nullable=False),
-    sa.Column("decision", sa.String, nullable=False),
-    sa.Column("label", sa.Integer),
-    sa.Column("labels", sa.JSON),
-    sa.Column("reviewer", sa.String, nullable=False),
-    sa.Column("created_at", TIME, nullable=False),
-)
-sa.Table(
-    "draw",
-    LAYOUT,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("dataset_id", sa.Integer, sa.ForeignKey("dataset.id"), nullable=False, index=True),
-    sa.Column("created_at", TIME, nullable=False),
-    sa.Column("seed", sa.Integer, nullable=False),
-    sa.Column("size", sa.Integer, nullable=False),
-    sa.Column("sample_ids", sa.JSON, nullable=False),
-)
-sa.Table(
-    "verdict",
-    LAYOUT,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("dataset_id", sa.Integer, sa.ForeignKey("dataset.id"), nullable=False),
-    sa.Column("draw_id", sa.Integer, sa.ForeignKey("draw.id"), nullable=False),
-    sa.Column("sample_id", sa.Integer, nullable=False),
-    sa.Column("label", sa.Integer),
-    sa.Column("decision", sa.String, nullable=False),
-    sa.Column("reviewer", sa.String, nullable=False),
-    sa.Column("created_at", TIME, nullable=False),
-    sa.Index("verdict_by_sample", "dataset_id", "sample_id", "id"),
-)
+needed = partial(sa.Column, nullable=False)
 
 
 def upgrade() -> None:
-    """Create the tables that are not there; in SQLite begin to count the numbers that were given."""
-    connection = op.get_bind()
-    LAYOUT.create_all(connection)
-    if connection.dialect.name != "sqlite":
-        return
-    for table in ("dataset", "audit", "draw"):
-        connection.execute(
-            sa.text(
-                f"INSERT INTO last_id (name, last_id) "
-                f"SELECT '{table}', (SELECT coalesce(max(id), 0) FROM \"{table}\") "
-                f"WHERE NOT EXISTS (SELECT 1 FROM last_id WHERE name = '{table}')"
-            )
-        )
-
-
-def missing(connection: sa.Connection) -> list[str]:
-    """Columns (``table.column``) that the tables there lack; tables that are not there are left to ``upgrade``."""
-    there = sa.inspect(connection).get_multi_columns()
-    names = {table: {column["name"] for column in columns} for (_, table), columns in there.items()}
-    return [
-        f"{table.name}.{column.name}"
-        for table in LAYOUT.sorted_tables
-        if table.name in names
-        for column in table.columns
-        if column.name not in names[table.name]
-    ]
+    """Create every table."""
+    op.create_table(
+        "dataset",
+        needed("id", sa.Integer),
+        needed("name", sa.String),
+        needed("status", sa.String),
+        needed("created_at", TIME),
+        needed("source", sa.String),
+        needed("source_kind", sa.String),
+        needed("root", sa.String),
+        needed("num_samples", sa.Integer),
+        needed("channels", sa.Integer),
+        needed("height", sa.Integer),
+        needed("width", sa.Integer),
+        needed("class_names", sa.JSON),
+        needed("user_columns", sa.JSON),
+        sa.Column("path_column", sa.String),
+        sa.Column("label_column", sa.String),
+        needed("has_true_labels", sa.Boolean),
+        needed("task", sa.String),
+        sa.Column("masks", sa.JSON),
+        sa.Column("control_rate", sa.Float),
+        needed("uuid", sa.String),
+        needed("import_report", sa.JSON),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    is_ready = sa.text("status = 'ready'")
+    op.create_index(
+        "dataset_by_name", "dataset", ["name"], unique=True, sqlite_where=is_ready, postgresql_where=is_ready
+    )
+    op.create_table(
+        "last_id",
+        needed("name", sa.String),
+        needed("last_id", sa.Integer),
+        sa.PrimaryKeyConstraint("name"),
+    )
+    op.create_table(
+        "lease",
+        needed("name", sa.String),
+        needed("uuid", sa.String),
+        needed("pid", sa.Integer),
+        needed("host", sa.String),
+        needed("process_started", sa.Float),
+        needed("heartbeat_at", TIME),
+        sa.PrimaryKeyConstraint("name"),
+    )
+    op.create_table(
+        "score",
+        needed("audit_id", sa.Integer),
+        needed("generation", sa.Integer),
+        needed("sample_id", sa.Integer),
+        needed("rank", sa.Integer),
+        needed("given_label", sa.Integer),
+        sa.Column("trust_score", sa.Float),
+        sa.Column("error_probability", sa.Float),
+        needed("is_label_issue", sa.Boolean),
+        needed("suggested_label", sa.Integer),
+        needed("suggested_probability", sa.Float),
+        needed("agreement", sa.Integer),
+        needed("disagreement", sa.Float),
+        sa.PrimaryKeyConstraint("audit_id", "generation", "sample_id"),
+    )
+    op.create_index(
+        "score_by_pair",
+        "score",
+        ["audit_id", "generation", "given_label", "suggested_label", "rank", "is_label_issue"],
+    )
+    op.create_index("score_by_rank", "score", ["audit_id", "generation", "rank", "error_probability"])
+    op.create_table(
+        "audit",
+        needed("id", sa.Integer),
+        needed("dataset_id", sa.Integer),
+        needed("created_at", TIME),
+        needed("status", sa.String),
+        needed("preset", sa.String),
+        needed("device", sa.String),
+        needed("seed", sa.Integer),
+        needed("engines", sa.JSON),
+        needed("options", sa.JSON),
+        sa.Column("started_at", TIME),
+        sa.Column("finished_at", TIME),
+        sa.Column("error", sa.String),
+        needed("summary", sa.JSON),
+        needed("uuid", sa.String),
+        needed("generation", sa.Integer),
+        sa.ForeignKeyConstraint(
+            ["dataset_id"],
+            ["dataset.id"],
+        ),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index(op.f("ix_audit_dataset_id"), "audit", ["dataset_id"])
+    op.create_table(
+        "claim",
+        needed("dataset_id", sa.Integer),
+        needed("sample_id", sa.Integer),
+        needed("reviewer", sa.String),
+        needed("until", TIME),
+        sa.ForeignKeyConstraint(
+            ["dataset_id"],
+            ["dataset.id"],
+        ),
+        sa.PrimaryKeyConstraint("dataset_id", "sample_id"),
+    )
+    op.create_table(
+        "draw",
+        needed("id", sa.Integer),
+        needed("dataset_id", sa.Integer),
+        needed("created_at", TIME),
+        needed("seed", sa.Integer),
+        needed("size", sa.Integer),
+        needed("sample_ids", sa.JSON),
+        needed("purpose", sa.String),
+        sa.Column("audit_id", sa.Integer),
+        needed("zones", sa.JSON),
+        sa.Column("tolerance", sa.Float),
+        sa.ForeignKeyConstraint(
+            ["dataset_id"],
+            ["dataset.id"],
+        ),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index(op.f("ix_draw_dataset_id"), "draw", ["dataset_id"])
+    op.create_table(
+        "sample",
+        needed("dataset_id", sa.Integer),
+        needed("sample_id", sa.Integer),
+        needed("filepath", sa.String),
+        needed("location", sa.String),
+        needed("given_label", sa.Integer),
+        needed("trusted", sa.Boolean),
+        sa.Column("split", sa.String),
+        needed("content_hash", sa.String),
+        sa.Column("perceptual_hash", sa.BigInteger),
+        sa.Column("duplicate_group", sa.Integer),
+        sa.Column("duplicate_kind", sa.String),
+        needed("original_height", sa.Integer),
+        needed("original_width", sa.Integer),
+        sa.Column("extra", sa.JSON),
+        sa.Column("mask", sa.String),
+        sa.Column("number", sa.Float),
+        sa.ForeignKeyConstraint(
+            ["dataset_id"],
+            ["dataset.id"],
+        ),
+        sa.PrimaryKeyConstraint("dataset_id", "sample_id"),
+    )
+    op.create_index(op.f("ix_sample_duplicate_group"), "sample", ["duplicate_group"])
+    op.create_index("sample_by_given_label", "sample", ["dataset_id", "given_label"])
+    op.create_table(
+        "engine_run",
+        needed("audit_id", sa.Integer),
+        needed("engine", sa.String),
+        needed("position", sa.Integer),
+        needed("status", sa.String),
+        needed("progress", sa.Float),
+        needed("seconds", sa.Float),
+        needed("stage", sa.String),
+        needed("config", sa.JSON),
+        needed("provenance", sa.JSON),
+        sa.Column("error", sa.String),
+        sa.ForeignKeyConstraint(
+            ["audit_id"],
+            ["audit.id"],
+        ),
+        sa.PrimaryKeyConstraint("audit_id", "engine"),
+    )
+    op.create_table(
+        "epoch",
+        needed("audit_id", sa.Integer),
+        needed("engine", sa.String),
+        needed("stage", sa.String),
+        needed("epoch", sa.Integer),
+        needed("num_epochs", sa.Integer),
+        needed("progress", sa.Float),
+        needed("seconds", sa.Float),
+        needed("losses", sa.JSON),
+        needed("metrics", sa.JSON),
+        sa.ForeignKeyConstraint(
+            ["audit_id"],
+            ["audit.id"],
+        ),
+        sa.PrimaryKeyConstraint("audit_id", "engine", "stage", "epoch"),
+    )
+    op.create_table(
+        "job",
+        needed("id", sa.Integer),
+        needed("kind", sa.String),
+        needed("name", sa.String),
+        sa.Column("dataset_id", sa.Integer),
+        sa.Column("audit_id", sa.Integer),
+        needed("arguments", sa.JSON),
+        sa.Column("who", sa.String),
+        needed("status", sa.String),
+        sa.Column("pid", sa.Integer),
+        sa.Column("host", sa.String),
+        sa.Column("process_started", sa.Float),
+        sa.Column("heartbeat_at", TIME),
+        needed("cancel_requested", sa.Boolean),
+        needed("stage", sa.String),
+        needed("done", sa.Float),
+        sa.Column("total", sa.Float),
+        sa.Column("seconds_left", sa.Float),
+        needed("created_at", TIME),
+        sa.Column("started_at", TIME),
+        sa.Column("finished_at", TIME),
+        sa.Column("error", sa.String),
+        sa.Column("result", sa.JSON),
+        sa.ForeignKeyConstraint(
+            ["audit_id"],
+            ["audit.id"],
+        ),
+        sa.ForeignKeyConstraint(
+            ["dataset_id"],
+            ["dataset.id"],
+        ),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("audit_id"),
+    )
+    op.create_index(op.f("ix_job_dataset_id"), "job", ["dataset_id"])
+    op.create_table(
+        "review",
+        needed("id", sa.Integer),
+        needed("dataset_id", sa.Integer),
+        needed("sample_id", sa.Integer),
+        needed("decision", sa.String),
+        sa.Column("label", sa.Integer),
+        sa.Column("number", sa.Float),
+        sa.Column("labels", sa.JSON),
+        needed("reviewer", sa.String),
+        needed("created_at", TIME),
+        needed("source", sa.String),
+        sa.Column("batch", sa.String),
+        sa.Column("audit_id", sa.Integer),
+        sa.Column("reverts", sa.Integer),
+        sa.Column("note", sa.String),
+        needed("kind", sa.String),
+        sa.Column("draw_id", sa.Integer),
+        sa.ForeignKeyConstraint(
+            ["dataset_id"],
+            ["dataset.id"],
+        ),
+        sa.ForeignKeyConstraint(
+            ["draw_id"],
+            ["draw.id"],
+        ),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index(op.f("ix_review_batch"), "review", ["batch"])
+    op.create_index("review_by_kind", "review", ["dataset_id", "kind"])
+    op.create_index("review_by_sample", "review", ["dataset_id", "sample_id", "id"])
+    op.create_table(
+        "decision",
+        needed("dataset_id", sa.Integer),
+        needed("sample_id", sa.Integer),
+        needed("review_id", sa.Integer),
+        sa.ForeignKeyConstraint(
+            ["dataset_id"],
+            ["dataset.id"],
+        ),
+        sa.ForeignKeyConstraint(
+            ["review_id"],
+            ["review.id"],
+        ),
+        sa.PrimaryKeyConstraint("dataset_id", "sample_id"),
+    )

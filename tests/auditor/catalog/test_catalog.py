@@ -21,7 +21,7 @@ from auditor.catalog.records import now
 from auditor.cli import doctor
 from auditor.ground.errors import AuditorError, JobRefusedError, NotFoundError, ReviewError
 from auditor.review import decisions, random_sample
-from tests.auditor.catalogs import add_dataset, at_once, first_epoch, forget_version, queued_audit
+from tests.auditor.catalogs import add_dataset, at_once, first_epoch, queued_audit
 
 NO_PROCESS = 4_194_303
 """The largest number that Linux can give to a process: nobody has it here."""
@@ -176,22 +176,6 @@ def test_create__numbers_of_what_was_removed_are_never_given_again(home: Path) -
         random_sample.record(1, 0, "label", label=0, reviewer="an open tab")
     with pytest.raises(ReviewError, match="no dataset 1"):
         decisions.decide(1, 0, "keep", reviewer="an open tab")
-
-
-def test_create__neither_in_a_catalog_of_an_earlier_version(home: Path) -> None:
-    assert new_numbers() == [1, 1, 1]
-    with session() as open_session:
-        open_session.execute(text("DELETE FROM last_id"))  # as it was left by one
-    forget_version()
-    assert numbers_after_removal() == [2, 2, 2]
-
-
-def test_create__rows_that_an_earlier_version_adds_meanwhile_count(home: Path) -> None:
-    assert new_numbers() == [1, 1, 1]
-    with session() as open_session:
-        open_session.execute(text("UPDATE last_id SET last_id = 0"))
-    with session() as open_session:
-        assert audits.create(open_session, queued_audit(), []) == 2
 
 
 def test_session__the_pool_logs_nothing_of_a_connection_that_was_ended(

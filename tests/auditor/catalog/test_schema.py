@@ -1,8 +1,8 @@
-"""Opening a catalog: new, older, newer, and by several processes at once."""
+"""Opening a catalog: new, older, newer, foreign, and by several at once."""
 
 from __future__ import annotations
 
-import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -16,10 +16,10 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import text
 from sqlmodel import SQLModel
 
-from auditor.catalog import audits, datasets, jobs, migrations, schema
+from auditor.catalog import datasets, migrations, schema
 from auditor.catalog.db import close_all, session
 from auditor.ground.errors import AuditorError
-from tests.auditor.catalogs import TO_THE_FIRST_LAYOUT, add_dataset, queued_audit
+from tests.auditor.catalogs import add_dataset, at_once
 from tests.helpers import WAIT_S
 
 FOLDER = str(Path(migrations.__file__).parent)
@@ -50,33 +50,40 @@ def test_prepare__a_new_catalog_has_the_tables_of_the_models(home: Path) -> None
     assert not list(home.glob("catalog.db.before-*"))
 
 
-def test_prepare__a_catalog_without_a_version_is_copied_and_brought_along(home: Path) -> None:
+LATER = """
+import sqlalchemy as sa
+from alembic import op
+
+revision, down_revision = "0002", "0001"
+
+
+def upgrade():
+    op.add_column("dataset", sa.Column("later", sa.String))
+"""
+
+
+@pytest.fixture
+def later(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A catalog of the first layout with one dataset, before a code that knows a second layout."""
     add_dataset("few", num=3)
-    change(home, *TO_THE_FIRST_LAYOUT)
+    close_all()
+    folder = tmp_path / "migrations"
+    shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "r0002_later.py").write_text(LATER)
+    monkeypatch.setattr(migrations, "__file__", str(folder / "__init__.py"))
+    monkeypatch.setattr(migrations, "HEAD", "0002")
+    return home
+
+
+def test_prepare__an_older_catalog_is_copied_and_brought_along(later: Path) -> None:
     with session() as open_session:
         assert [row.name for row in datasets.list_all(open_session)] == ["few"]
-    assert layout(home / "catalog.db") == migrations.HEAD
-    with closing(sqlite3.connect(home / f"catalog.db.before-{migrations.HEAD}")) as copy:
-        names = {name for (name,) in copy.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        assert copy.execute("SELECT name FROM dataset").fetchall() == [("few",)]
-    assert "alembic_version" not in names
-
-
-def test_prepare__unfinished_audits_of_the_first_layout_get_their_jobs(home: Path) -> None:
-    add_dataset("few", num=3)
-    with session() as open_session:
-        for status in ("finished", "cancelled", "running", "queued"):
-            audits.create(open_session, queued_audit(), [])
-            audits.set_status(open_session, audits.of_dataset(open_session, 1)[0].id or 0, status)
-    running = f"pid = {os.getpid()}, host = '{jobs.this_host()}', cancel_requested = TRUE"
-    change(home, *TO_THE_FIRST_LAYOUT, f"UPDATE audit SET {running} WHERE status = 'running'")
-    with session() as open_session:
-        found = {job.audit_id: (job.name, job.status) for job in jobs.find(open_session, "audit")}
-        states = [audits.state(open_session, audit) for audit in audits.of_dataset(open_session, 1)]
-        assert found == {2: ("few", "cancelled"), 3: ("few", "running"), 4: ("few", "waiting")}
-        assert states == ["queued", "running", "cancelled", "finished"]
-        assert jobs.beat(open_session, 2)  # the request to cancel it came along
-        assert jobs.create(open_session, "export", "few", dataset_id=1) == 4
+        assert open_session.execute(text("SELECT later FROM dataset")).all() == [(None,)]
+    assert layout(later / "catalog.db") == "0002"
+    copy = later / "catalog.db.before-0002"
+    assert layout(copy) == "0001"
+    with closing(sqlite3.connect(copy)) as connection:
+        assert connection.execute("SELECT name FROM dataset").fetchall() == [("few",)]
 
 
 def test_prepare__a_newer_catalog_is_refused_and_left_as_it_is(home: Path) -> None:
@@ -89,31 +96,25 @@ def test_prepare__a_newer_catalog_is_refused_and_left_as_it_is(home: Path) -> No
     assert layout(home / "catalog.db") == "9999"
 
 
-def test_prepare__a_catalog_that_is_older_than_the_first_layout_is_named(home: Path) -> None:
+def test_prepare__tables_without_a_version_are_refused_and_left_as_they_are(home: Path) -> None:
     add_dataset()
-    change(home, *TO_THE_FIRST_LAYOUT, "ALTER TABLE sample DROP COLUMN location")
-    with pytest.raises(AuditorError, match=r"older than layout 0001: it lacks sample\.location\. Export"):
-        session().__enter__()
-    assert not list(home.glob("catalog.db.before-*"))
-
-
-def test_prepare__without_a_copy_nothing_is_changed(home: Path) -> None:
-    add_dataset()
-    change(home, *TO_THE_FIRST_LAYOUT)
-    (home / f"catalog.db.before-{migrations.HEAD}").mkdir()  # in the copy's place
-    with pytest.raises(AuditorError, match=r"its copy .*catalog\.db\.before-.* cannot be written"):
+    change(home, "DROP TABLE alembic_version")
+    with pytest.raises(AuditorError, match=r"no layout that was ever released, .* export your decisions"):
         session().__enter__()
     with closing(sqlite3.connect(home / "catalog.db")) as connection:
-        found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchall()
-    assert found == []
+        assert connection.execute("SELECT count(*) FROM sample").fetchone() == (40,)
+
+
+def test_prepare__without_a_copy_nothing_is_changed(later: Path) -> None:
+    (later / "catalog.db.before-0002").mkdir()  # in the copy's place
+    with pytest.raises(AuditorError, match=r"its copy .*catalog\.db\.before-.* cannot be written"):
+        session().__enter__()
+    assert layout(later / "catalog.db") == "0001"
 
 
 def test_prepare__a_revision_that_fails_leaves_the_catalog_as_it_was(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    later: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add_dataset()
-    change(home, *TO_THE_FIRST_LAYOUT, "DROP TABLE last_id")
-
     def fail(*_: object) -> None:
         raise RuntimeError("in the middle")
 
@@ -121,22 +122,25 @@ def test_prepare__a_revision_that_fails_leaves_the_catalog_as_it_was(
         patch.setattr(MigrationContext, "stamp", fail)  # after every revision ran
         with pytest.raises(RuntimeError, match="in the middle"):
             session().__enter__()
-    with closing(sqlite3.connect(home / "catalog.db")) as connection:
-        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    assert not names & {"alembic_version", "last_id"}
+    with closing(sqlite3.connect(later / "catalog.db")) as connection:
+        names = {row[1] for row in connection.execute("PRAGMA table_info(dataset)")}
+    assert "later" not in names
     with session() as open_session:
-        assert open_session.scalar(text("SELECT count(*) FROM last_id")) == 4
+        assert open_session.execute(text("SELECT later FROM dataset")).all() == [(None,)]
 
 
-@pytest.mark.parametrize("before", ["nothing", "a catalog without a version"])
-def test_prepare__several_processes_may_open_it_at_once(home: Path, before: str) -> None:
-    if before != "nothing":
-        add_dataset()
-        change(home, *TO_THE_FIRST_LAYOUT)
+def test_prepare__several_threads_may_bring_one_along_at_once(later: Path) -> None:
+    def look() -> int:
+        with session() as open_session:
+            return len(datasets.list_all(open_session))
+
+    assert at_once(*[look] * 4) == [1] * 4
+
+
+def test_prepare__several_processes_may_open_a_new_one_at_once(home: Path) -> None:
     code = (
         "from auditor.catalog import datasets\nfrom auditor.catalog.db import session\n"
         "with session() as one: print(len(datasets.list_all(one)))"
     )
     begun = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(4)]
-    said = [process.communicate(timeout=WAIT_S)[0].strip() for process in begun]
-    assert said == [b"0" if before == "nothing" else b"1"] * 4
+    assert [process.communicate(timeout=WAIT_S)[0].strip() for process in begun] == [b"0"] * 4

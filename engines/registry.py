@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engines import choicenet, coteaching, cross_entropy, l2b, neighbours, umn
+from engines import choicenet, coteaching, cross_entropy, l2b, neighbours, noise_model, umn
 from engines.contract import EngineSpec
 
 ENGINES: dict[str, EngineSpec] = {
@@ -12,5 +12,6 @@ ENGINES: dict[str, EngineSpec] = {
     "choicenet": choicenet.SPEC,
     "cross_entropy": cross_entropy.SPEC,
     "neighbours": neighbours.SPEC,
+    "noise_model": noise_model.SPEC,
 }
 """Every finished engine; ``ENGINES["l2b"].train(data, config)`` trains one. Loads no torch."""

@@ -27,7 +27,7 @@ from auditor.audits.tasks import AGAIN, NEIGHBOURS
 from auditor.backbones import features
 from auditor.backbones.features import FeatureSource
 from auditor.bridges import engine_bridge
-from auditor.catalog import audits, datasets, folders, reading, scores
+from auditor.catalog import audits, datasets, folders, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, EngineRun, Sample
 from auditor.ground.errors import NotFoundError
@@ -38,6 +38,8 @@ from auditor.statistics import LEAST_WEIGHT, Confusions, engine_sentence, headli
 RANKS = "ranks.npz"
 CONFUSIONS = "confusions.npz"
 FEATURES = "features"
+REDUCED = "reduced"
+"""Folder of an audit's features as all that reads them sees them."""
 """Instead of an engine's name: what the backbone saw, or the user's own features."""
 ON = "_on_"
 """Between an engine and what it looked at, in the name of a second run of the engine that speaks."""
@@ -297,14 +299,22 @@ def history(audit_id: int, engine: str, name: str) -> NDArray[np.float16]:
 
 
 def embeddings(audit_id: int, engine: str) -> NDArray[np.floating]:
-    """(N, D) float32: what the engine learned about each image. Of ``FEATURES`` the first view, also float16."""
+    """(N, D) float32: what the engine learned about each image. Of ``FEATURES`` the first view."""
     if engine != FEATURES:
         return array(audit_id, engine, "embeddings")
-    audit = reading.audit(audit_id)
-    source = features_of(audit)
-    if source is None:
+    return load_array(reduced_file(audit_id), remedy=AGAIN)[:, 0]
+
+
+def reduced_file(audit_id: int) -> Path:
+    """The audit's features as all that reads them sees them: ``.npy``, (N, V, d) float32.
+
+    Raises:
+        NotFoundError: it has none.
+    """
+    path = engine_folder(audit_id, REDUCED) / "features.npy"
+    if not path.exists():
         raise NotFoundError(f"Audit {audit_id} has no features.")
-    return features.load(audit.dataset_id, source)[:, 0]
+    return path
 
 
 def map_points(audit_id: int, engine: str) -> NDArray[np.float32]:

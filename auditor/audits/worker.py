@@ -23,13 +23,14 @@ from auditor.audits import arrays as results
 from auditor.audits import copies, executors, plan, settle, shards, tasks
 from auditor.audits.tasks import Event, Outcome, TaskSpec
 from auditor.backbones import features
-from auditor.bridges import engine_bridge
+from auditor.backbones.features import FeatureSource
+from auditor.bridges import backbone_bridge, engine_bridge
 from auditor.catalog import audits, datasets, folders
 from auditor.catalog import jobs as job_rows
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch, now
 from auditor.ground.errors import AuditFailedError, CatalogBusyError
-from auditor.ground.files import load_array, written_whole
+from auditor.ground.files import load_array, new_folder_beside, written_whole
 from auditor.ground.progress import OnProgress, Progress, Ticker
 from auditor.ground.vocabulary import CLASSIFICATION
 from auditor.pictures import cache
@@ -70,7 +71,9 @@ def work(audit_id: int, tell: jobs.Reporter, steps: Steps | None = None) -> None
 
 def _steps(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
     """What an audit of classes does."""
-    if features_for(audit, dataset, tell) is not None:
+    found = features_for(audit, dataset, tell)
+    if found is not None:
+        _reduce(audit, dataset, found)
         _look_at_features(audit, dataset, tell)
     if audit.options.get("finetune"):
         source = results.features_of(audit)
@@ -79,8 +82,14 @@ def _steps(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
     given = folders.of_audit(audit.id) / "given.npy"
     with session() as open_session, written_whole(given) as beside, beside.open("wb") as file:
         np.save(file, datasets.given_labels(open_session, dataset.id))
-    train(audit, dataset, tell, given=given)
+    train(audit, dataset, tell, given=given, first=lambda: _first_list(audit))
     jobs.patiently(lambda: settle.settle(audit.id))
+
+
+def _first_list(audit: Audit) -> None:
+    """Rank by the engine that has finished first, so that people need not wait for the others."""
+    if results.features_of(audit) is not None:
+        jobs.patiently(lambda: settle.settle(audit.id))
 
 
 def features_for(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> NDArray[np.floating] | None:
@@ -101,16 +110,26 @@ def features_for(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> NDArray
     )
 
 
+def _reduce(audit: Audit, dataset: Dataset, found: NDArray[np.floating]) -> None:
+    """Keep the directions of the features that are worth reading, once an audit: all else reads these."""
+    folder = results.engine_folder(audit.id, results.REDUCED)
+    if folder.exists():
+        return
+    labels, _ = results.trained_labels(audit.id)
+    with new_folder_beside(folder) as building:
+        backbone_bridge.reduce_features(found, labels, len(dataset.class_names), building / "features.npy")
+        building.rename(folder)
+
+
 def _look_at_features(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
     """The map, the neighbours and the near copies by the features' first view, once an audit."""
     folder = results.engine_folder(audit.id, results.FEATURES)
     if (folder / "neighbours.npy").exists():
         return
     tell(Progress(plan.LAYING_OUT, 0, len(audit.engines), None))
-    source = results.features_of(audit)
-    assert source is not None
-    file = features.folder(dataset.id, source) / "features.npy"
-    spec = tasks.layout_of(file, folder.with_name(tasks.LAYOUT), audit.options.get("map", "umap"))
+    spec = tasks.layout_of(
+        results.reduced_file(audit.id), folder.with_name(tasks.LAYOUT), audit.options.get("map", "umap")
+    )
     executors.executor().run([spec], _Unheard(tell))
     drawn, near = (
         load_array(Path(spec.out) / f"{name}.npy", remedy=tasks.AGAIN) for name in ("map", "neighbours")
@@ -150,7 +169,13 @@ def _finish(audit_id: int) -> None:
 
 
 def train(
-    audit: Audit, dataset: Dataset, tell: jobs.Reporter, *, given: Path, task: str = CLASSIFICATION
+    audit: Audit,
+    dataset: Dataset,
+    tell: jobs.Reporter,
+    *,
+    given: Path,
+    task: str = CLASSIFICATION,
+    first: Callable[[], None] | None = None,
 ) -> None:
     """Let an executor train every engine that is not finished, and write down what it hears.
 
@@ -160,6 +185,7 @@ def train(
         tell: hears how far all engines are.
         given: ``.npy`` of the labels that trust is about.
         task: what the labels are, one of ``vocabulary.TASKS``.
+        first: called once an engine is done and others are not.
 
     Raises:
         AuditFailedError: an engine failed; the others are finished.
@@ -167,7 +193,7 @@ def train(
     with session() as open_session:
         runs = [audits.run(open_session, audit.id, name) for name in audit.engines]
     specs = _specs(audit, dataset, [run for run in runs if run.status != "finished"], given, task)
-    listener = _Recording(audit, tell, runs, specs)
+    listener = _Recording(audit, tell, runs, specs, first)
     if specs:
         listener.tell()
         executors.executor().run(specs, listener)
@@ -186,8 +212,9 @@ def _specs(
     heads = audit.options.get("heads", [])
     features_file = None
     if source is not None:
-        features.load(dataset.id, source)
-        features_file = str(features.folder(dataset.id, source) / "features.npy")
+        features_file = str(
+            results.reduced_file(audit.id) if task == CLASSIFICATION else _raw(dataset, source)
+        )
     images = str(cache.image_cache_path(dataset))
     truth = cache.folder(dataset) / cache.TRUE_LABELS
     waits = {run.engine for run in runs}
@@ -230,6 +257,12 @@ def _specs(
     return specs
 
 
+def _raw(dataset: Dataset, source: FeatureSource) -> Path:
+    """The file of a backbone's features as they are."""
+    features.load(dataset.id, source)
+    return features.folder(dataset.id, source) / "features.npy"
+
+
 def begin(audit_id: int, engine: str) -> None:
     """Say that the engine is under way."""
     with session() as open_session:
@@ -240,8 +273,15 @@ class _Recording:
     """Writes what the audit's tasks say to the catalog, and stops them when somebody asked for it."""
 
     def __init__(
-        self, audit: Audit, tell: jobs.Reporter, runs: Sequence[EngineRun], specs: Sequence[TaskSpec]
+        self,
+        audit: Audit,
+        tell: jobs.Reporter,
+        runs: Sequence[EngineRun],
+        specs: Sequence[TaskSpec],
+        first: Callable[[], None] | None,
     ) -> None:
+        is_first = first is not None and len(runs) > 1 and all(run.status != "finished" for run in runs)
+        self._first = first if is_first else None
         self.errors: list[str] = []
         self._audit, self._tell = audit, tell
         self._done = {run.engine: 1.0 if run.status == "finished" else run.progress for run in runs}
@@ -282,6 +322,9 @@ class _Recording:
             jobs.patiently(lambda: watch.finish(provenance))
             tasks.forget_parts(spec)
             self._done[spec.engine] = 1.0
+            if self._first is not None:
+                self._first()
+                self._first = None
         self.tell()
 
     def _failed(self, engine: str, outcome: Outcome) -> None:

@@ -166,6 +166,20 @@ def embed(
             on_done(start, end)
 
 
+def reduce_features(
+    features: NDArray[np.floating], given_labels: NDArray[np.int64], num_classes: int, out: Path
+) -> int:
+    """Write the directions of (N, V, D) ``features`` that are worth reading to ``out``; returns how many.
+
+    Raises:
+        AuditFailedError: the labels cannot be audited.
+    """
+    from engines.noise_model.reduction import reduce_features
+
+    with _as_audit_errors():
+        return reduce_features(features, given_labels, num_classes, out)
+
+
 def learn_features(
     images: NDArray[np.uint8],
     *,

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 ASKED_FOR = {"masks": frozenset({"coteaching", "l2b"})}
 """By labels that are no classes: engines that train only where they are named, because they find no more than the
 others (benchmarks/results/masks.md)."""
-ENGINE_ORDER = ("cross_entropy", "coteaching", "umn", "l2b", "choicenet")
+ENGINE_ORDER = ("noise_model", "cross_entropy", "coteaching", "umn", "l2b", "choicenet")
 """The order in which engines are offered and train: what is quick or finds most comes first. No list of what there
 is: an engine of the registry that is not named here comes after these. (The registry's own order is that of an
 export's columns, which must stay as in files written earlier.)"""

@@ -58,8 +58,8 @@ def of_dataset(session: Session, dataset_id: int) -> list[Audit]:
 
 
 def finished(found: Iterable[Audit]) -> list[Audit]:
-    """Those of the audits that have scores, in the same order."""
-    return [audit for audit in found if audit.status == "finished"]
+    """Those of the audits that have scores, in the same order; also one that runs, once an engine is done."""
+    return [audit for audit in found if audit.status == "finished" or "settled_at" in audit.summary]
 
 
 def latest_finished(session: Session, dataset_id: int) -> Audit | None:

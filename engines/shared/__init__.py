@@ -3,6 +3,7 @@
 __all__ = [
     "averaged",
     "checkpoint",
+    "components",
     "config",
     "device",
     "ema",

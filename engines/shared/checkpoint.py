@@ -5,19 +5,29 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from engines.contract import Checkpoint, EngineInputError, MaskData, NumberData, TrainingData
 from engines.networks.heads import resolve_for_shape
-from engines.shared.config import LoopConfig
 
 FINGERPRINT = "fingerprint"
 
 
 class CheckpointError(EngineInputError):
     """A saved state cannot be continued by this run."""
+
+
+class Settings(Protocol):
+    """What a fingerprint asks of a config."""
+
+    @property
+    def network(self) -> str:
+        """The network's name."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Every field as plain values."""
 
 
 def serialize_state(state: dict[str, Any]) -> bytes:
@@ -49,7 +59,7 @@ def deserialize_state(data: bytes) -> dict[str, Any]:
 
 def run_fingerprint(
     engine: str,
-    config: LoopConfig,
+    config: Settings,
     seed: int,
     data: TrainingData | MaskData | NumberData,
     device: torch.device,

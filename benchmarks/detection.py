@@ -32,8 +32,12 @@ from benchmarks import images
 from benchmarks.metrics import auroc, average_precision, precision_at_k
 from benchmarks.noise import make_noise
 from engines.contract import EngineResult, TrainingData
+from engines.l2b.bases.pair import train_pair
+from engines.l2b.config import L2BConfig
 from engines.registry import ENGINES
+from engines.shared.config import LoopConfig
 from engines.shared.device import describe_device, resolve_device, versions
+from engines.shared.run import Run
 
 RESULTS = Path(__file__).resolve().parent / "results" / "detection.json"
 WORK = Path(os.environ.get("AUDITOR_BENCH_WORK", Path.home() / ".cache" / "label-auditor-bench"))
@@ -169,11 +173,14 @@ def _engine(name: str, **changes: Any) -> Callable[[Task], Finding]:
     return run
 
 
-def _on_base(title: str, base: str, variant: str) -> Callable[[Task], Finding]:
-    """L2B's semi-supervised family: ``cross_entropy`` is the base alone."""
+def _on_base(title: str, base: str, *, has_step: bool) -> Callable[[Task], Finding]:
+    """L2B's semi-supervised family, with its step or the base alone."""
 
     def run(task: Task) -> Finding:
-        result, config = _train("l2b", task, base=base, variant=variant)
+        settings = _config("l2b", task, base=base)
+        assert isinstance(settings, L2BConfig)
+        whole = Run("l2b", task.data, settings, seed=task.seed, device=task.device)
+        result, config = train_pair(whole, settings, has_step=has_step), settings.as_dict()
         trust: dict[str, NDArray[np.floating]] = {title: result.trust_score}
         trust[f"{title}: belief of the divisions"] = result.signals["believed"]
         return Finding(trust, result.pred_probs, config, notes=_short(result.provenance.notes))
@@ -249,22 +256,26 @@ METHODS: dict[str, Callable[[Task], Finding]] = {
     "umn": _engine("umn"),
     "choicenet": _engine("choicenet"),
     "plain_x3": _three_times_longer,
-    "divide_mix": _on_base("DivideMix", "divide_mix", "cross_entropy"),
-    "l2b_divide_mix": _on_base("L2B-DivideMix", "divide_mix", "l2b"),
-    "unicon": _on_base("UniCon", "unicon", "cross_entropy"),
-    "l2b_unicon": _on_base("L2B-UniCon", "unicon", "l2b"),
-    "c2d": _on_base("C2D", "c2d", "cross_entropy"),
-    "l2b_c2d": _on_base("L2B-C2D", "c2d", "l2b"),
+    "divide_mix": _on_base("DivideMix", "divide_mix", has_step=False),
+    "l2b_divide_mix": _on_base("L2B-DivideMix", "divide_mix", has_step=True),
+    "unicon": _on_base("UniCon", "unicon", has_step=False),
+    "l2b_unicon": _on_base("L2B-UniCon", "unicon", has_step=True),
+    "c2d": _on_base("C2D", "c2d", has_step=False),
+    "l2b_c2d": _on_base("L2B-C2D", "c2d", has_step=True),
 }
 
 
-def _train(name: str, task: Task, **changes: Any) -> tuple[EngineResult, dict[str, Any]]:
-    spec = ENGINES[name]
+def _config(name: str, task: Task, **changes: Any) -> LoopConfig:
     common = {"epochs": task.epochs, "batch_size": 128, "augment": "auto", "views": 6}
-    config = spec.config_type.preset("quick")
     network = "umn_mlp" if name == "umn" and task.network == "mlp" else task.network
-    config = dataclasses.replace(config, **{**common, "network": network, **changes})
-    return spec.train(task.data, config, seed=task.seed, device=task.device), config.as_dict()
+    preset = ENGINES[name].config_type.preset("quick")
+    return dataclasses.replace(preset, **{**common, "network": network, **changes})
+
+
+def _train(name: str, task: Task, **changes: Any) -> tuple[EngineResult, dict[str, Any]]:
+    config = _config(name, task, **changes)
+    result = ENGINES[name].train(task.data, config, seed=task.seed, device=task.device)
+    return result, config.as_dict()
 
 
 def run_cell(key: str, problem: Problem, task: Task, method: str, arguments: argparse.Namespace) -> None:

@@ -1,13 +1,12 @@
-"""What one L2B step costs against a plain step and against double backward, and what the approximations miss.
+"""What one L2B step costs against a plain step and against double backward.
 
-    python -m benchmarks.meta_step [--widths 16 64] [--repetitions 5] [--errors] [--device cpu]
+    python -m benchmarks.meta_step [--widths 16 64] [--repetitions 5] [--device cpu]
                                    [--precision float32 bfloat16]
 
 PreActResNet-18 on 32-px RGB, batch 128, meta batches of 128 and 32, one thread on the CPU. All methods run
 side by side in one process, one repetition of each in turn; the figure is the ratio of medians. Time on the
 CPU is the thread's own CPU time, so that a busy machine disturbs little. Peak memory is measured in a process
-of its own for each method. With ``--errors`` the error of the approximate derivatives is measured at
-initialisation and in training on CIFAR-10 with human labels (17 % wrong).
+of its own for each method.
 """
 
 from __future__ import annotations
@@ -29,11 +28,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import functional_call
-from torch.nn import functional as F
 
-from benchmarks.images import load
 from benchmarks.result_files import result_file
 from engines.l2b.step import meta_forward
 from engines.l2b.weights import combined_targets, meta_weights
@@ -132,33 +129,19 @@ def separate_jvp(b: Bench) -> Tensor:
     return b.weighted_step(logits, alpha, beta)
 
 
-def engine_step(derivative: str) -> Callable[[Bench], Tensor]:
+def engine_step(b: Bench) -> Tensor:
     """What ``engines.l2b.training`` does."""
-
-    def run(b: Bench) -> Tensor:
-        with b.mixed():
-            found = meta_forward(
-                b.network, b.images, b.targets, b.meta_images, b.meta_targets, derivative=derivative
-            )
-        return b.weighted_step(found.logits, found.alpha, found.beta)
-
-    return run
+    with b.mixed():
+        found = meta_forward(b.network, b.images, b.targets, b.meta_images, b.meta_targets)
+    return b.weighted_step(found.logits, found.alpha, found.beta)
 
 
 METHODS: dict[str, Callable[[Bench], Tensor | None]] = {
     "plain": plain,
     "double_backward": double_backward,
     "separate_jvp": separate_jvp,
-    "exact": engine_step("exact"),
-    "finite_difference": engine_step("finite_difference"),
-    "last_layer": engine_step("last_layer"),
+    "exact": engine_step,
 }
-
-
-def methods_in(precision: str) -> dict[str, Callable[[Bench], Tensor | None]]:
-    """Those that work in this precision: bfloat16 rounds the steps of finite differences away."""
-    refused = ("finite_difference",) if precision == "bfloat16" else ()
-    return {name: method for name, method in METHODS.items() if name not in refused}
 
 
 def clock(device: str) -> float:
@@ -172,12 +155,11 @@ def clock(device: str) -> float:
 def measure_time(width: int, meta_size: int, repetitions: int, device: str, precision: str) -> dict[str, Any]:
     """Median and raw seconds a step of every method, interleaved, and the ratio to the plain step."""
     bench = Bench(width, meta_size, device, precision)
-    methods = methods_in(precision)
-    raw: dict[str, list[float]] = {name: [] for name in methods}
+    raw: dict[str, list[float]] = {name: [] for name in METHODS}
     alphas: dict[str, Tensor] = {}
     start = copy.deepcopy(bench.network.state_dict())
     for repetition in range(repetitions + 1):
-        for name, method in methods.items():
+        for name, method in METHODS.items():
             bench.network.load_state_dict(start)
             before = clock(device)
             alpha = method(bench)
@@ -204,7 +186,7 @@ def measure_time(width: int, meta_size: int, repetitions: int, device: str, prec
 def measure_memory(width: int, meta_size: int, device: str, precision: str) -> dict[str, float]:
     """MB that two steps need beyond the network and its batches, each method in a process of its own."""
     found = {}
-    for name in methods_in(precision):
+    for name in METHODS:
         command = [sys.executable, "-m", "benchmarks.meta_step", "--device", device]
         command += ["--precision", precision, "--memory-of", name, str(width), str(meta_size)]
         run = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -227,64 +209,6 @@ def memory_of(name: str, width: int, meta_size: int, device: str, precision: str
     return (peak_memory_bytes(torch.device("cpu")) - before) / 1e6
 
 
-# --- error of the approximations --------------------------------------------------------------------------
-
-
-def measure_errors(network_name: str, steps: tuple[int, ...]) -> list[dict[str, Any]]:
-    """Approximate against exact weights along plain training on CIFAR-10 with human labels."""
-    pixels, table = load("cifar10-train", rows=4000)
-    images = (torch.from_numpy(pixels).float() / 255 - 0.47) / 0.25
-    images = images.contiguous(memory_format=torch.channels_last)
-    labels, true = (torch.from_numpy(table[name].to_numpy()) for name in ("label_random1", "label"))
-    torch.manual_seed(0)
-    width = 16 if network_name == "preact_resnet18" else None
-    network = build_network(
-        network_name, channels=3, image_size=(32, 32), num_classes=CLASSES, width=width
-    ).to(memory_format=torch.channels_last)
-    optimizer = torch.optim.Adam(network.parameters(), lr=2e-3)
-    rows, found = torch.randperm(3500), []
-    for step in range(max(steps) + 1):
-        if step in steps:
-            found.append({"network": network_name, "step": step, **_errors(network, images, labels, true)})
-        batch = rows[torch.randint(3500, (BATCH,))]
-        loss = F.cross_entropy(network(images[batch])[1], labels[batch])
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
-    return found
-
-
-def _errors(network: nn.Module, images: Tensor, labels: Tensor, true: Tensor) -> dict[str, Any]:
-    """Mean over four batches: L1 of the normalised weights (at most 2), correlation of alpha, sign agreement."""
-    before = copy.deepcopy(network.state_dict())
-    sums: dict[str, list[list[float]]] = {"finite_difference": [], "last_layer": []}
-    for part in range(4):
-        batch = slice(part * BATCH, (part + 1) * BATCH)
-        meta = slice(3500 + part * 125, 3500 + (part + 1) * 125)
-        found = {
-            name: meta_forward(
-                network, images[batch], one_hot(labels[batch], CLASSES),
-                images[meta], one_hot(true[meta], CLASSES), derivative=name,
-            )
-            for name in ("exact", *sums)
-        }  # fmt: skip
-        everyone = torch.ones(BATCH, dtype=torch.bool)
-        weights = {n: torch.cat([*meta_weights(f.alpha, f.beta, everyone)]) for n, f in found.items()}
-        for name, rows in sums.items():
-            pair = torch.stack([found["exact"].alpha, found[name].alpha])
-            rows.append([
-                float((weights[name] - weights["exact"]).abs().sum()),
-                float(torch.corrcoef(pair)[0, 1]),
-                float((pair[0].sign() == pair[1].sign()).float().mean()),
-            ])  # fmt: skip
-    network.load_state_dict(before)  # the four passes moved the running statistics
-    names = ("weights_l1", "alpha_correlation", "alpha_sign_agreement")
-    return {
-        method: dict(zip(names, torch.tensor(rows).mean(0).tolist(), strict=True))
-        for method, rows in sums.items()
-    }
-
-
 def main() -> None:
     """Measure and write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -294,7 +218,6 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", nargs="+", choices=("float32", "bfloat16"), default=["float32"])
-    parser.add_argument("--errors", action="store_true", help="needs CIFAR-10, see benchmarks/images.py")
     parser.add_argument("--out", type=Path, help="default: one file a kind of device")
     parser.add_argument("--memory-of", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -318,16 +241,14 @@ def main() -> None:
         "clock": "CPU time of the thread" if arguments.device == "cpu" else "wall time, synchronised",
         "times": [],
         "peak_megabytes": [],
-        "errors": [],
     }
     out.parent.mkdir(parents=True, exist_ok=True)
     if out.exists():  # parts that are there are kept: a long run goes on where it was stopped
         stored = json.loads(out.read_text())
-        report |= {part: stored[part] for part in ("times", "peak_megabytes", "errors")}
+        report |= {part: stored[part] for part in ("times", "peak_megabytes")}
     # Rows without a precision are older than the choice: float32.
     timed = {(one["width"], one["meta_batch"], one.get("precision", "float32")) for one in report["times"]}
     weighed = {(one["width"], one.get("precision", "float32")) for one in report["peak_megabytes"]}
-    compared = {one["network"] for one in report["errors"]}
     jobs: list[Callable[[], None]] = []
 
     def time_steps(width: int, meta: int, precision: str) -> None:
@@ -343,10 +264,6 @@ def main() -> None:
                 jobs.append(partial(time_steps, width, meta, precision))
         if (width, precision) not in weighed:
             jobs.append(partial(weigh_steps, width, precision))
-    if arguments.errors:
-        for network, steps in (("conv3", (0, 100, 300)), ("preact_resnet18", (0, 60))):
-            if network not in compared:
-                jobs.append(lambda n=network, s=steps: report["errors"].extend(measure_errors(n, s)))
     for job in jobs:
         job()
         # After every part, so that a long run that is stopped leaves what it found.

@@ -33,7 +33,6 @@ from auditor.ground.errors import (
     NotFoundError,
     ReviewError,
 )
-from auditor.ground.names import Names
 from auditor.ground.progress import OnProgress, Progress
 from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
 from auditor.ground.wording import did_you_mean, plural
@@ -536,11 +535,10 @@ class Dataset:
         )
 
     def _class(self, name: str) -> int:
-        number = Names(self._row.class_names).number(name)
-        if number is None:
+        if name not in self._row.class_names:
             hint = did_you_mean(str(name), self._row.class_names, "see class_names.")
             raise ReviewError(f"{self.name} has no class {name!r}; {hint}")
-        return number
+        return self._row.class_names.index(name)
 
     def compare(
         self,

@@ -1,4 +1,4 @@
-"""L2B's variants, meta sets and derivatives side by side: which part of the method finds wrong labels?
+"""L2B's variants and meta sets side by side: which part of the method finds wrong labels?
 
     python -m benchmarks.papers.l2b_ablation --scale cpu
 
@@ -17,13 +17,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from benchmarks.images import load
 from benchmarks.metrics import auroc
 from benchmarks.noise import make_noise
 from benchmarks.papers.scale import parse_scaled
 from engines.contract import EvaluationSet, TrainingData
-from engines.l2b.training import L2BConfig, train
+from engines.l2b.training import L2BConfig, train_one
+from engines.l2b.weighing import Weighing
+from engines.l2b.weights import Weights, fixed_weights, meta_weights, normalize
+from engines.shared.run import Run
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "l2b_ablation.json"
 NOISES = (("pair", 0.45), ("sym_excl", 0.5))
@@ -36,21 +40,49 @@ SCALES: dict[str, dict[str, Any]] = {
 SIGNALS = ("alpha", "share", "alpha_signed", "visit_trust", "alpha_residual")
 
 RUNS: dict[str, dict[str, Any]] = {
-    "cross-entropy": {"variant": "cross_entropy"},
-    "bootstrap": {"variant": "bootstrap"},
-    "l2rw": {"variant": "l2rw"},
-    "alpha0": {"variant": "alpha0"},
-    "alpha+beta=1": {"variant": "alpha_plus_beta_1"},
+    "cross-entropy": {},
+    "l2rw": {},
+    "alpha0": {},
+    "alpha+beta=1": {},
     "l2b": {},
     "l2b, trusted not trained on": {"train_on_trusted": False},
-    "l2b, no trusted": {"meta_source": "mixture"},
+    "l2b, no trusted": {},
     "l2b, meta batch 16": {"meta_batch_size": 16},
-    "l2b, finite difference": {"derivative": "finite_difference"},
-    "l2b, last layer": {"derivative": "last_layer"},
-    "l2b, sigmoid": {"normalization": "sigmoid"},
-    "l2b, softmax T=10": {"normalization": "softmax"},
-    "l2b, mixup": {"mixup": 32.0},
 }
+
+
+def given_alone(alpha: Tensor, beta: Tensor, labeled: Tensor) -> Weights:
+    """beta = 0 (L2RW, Ren et al. 2018): the given labels are weighed among themselves."""
+    return Weights(normalize(alpha, labeled), torch.zeros_like(beta))
+
+
+def pseudo_alone(alpha: Tensor, beta: Tensor, labeled: Tensor) -> Weights:
+    """alpha = 0: the pseudo-labels are weighed among themselves."""
+    return Weights(torch.zeros_like(alpha), normalize(beta, torch.ones_like(labeled)))
+
+
+def convex(alpha: Tensor, beta: Tensor, labeled: Tensor) -> Weights:
+    """alpha + beta = 1 for each sample, and 1/B for all; where both are 0 the given label is taken [assumption]."""
+    first, second = alpha.clamp(min=0) * labeled, beta.clamp(min=0)
+    total = first + second
+    safe = torch.where(total > 0, total, torch.ones_like(total))
+    share = torch.where(total > 0, first / safe, labeled.to(alpha))
+    return Weights(share / len(alpha), second / safe / len(alpha))
+
+
+def plain(alpha: Tensor, beta: Tensor, labeled: Tensor) -> Weights:
+    """Plain cross-entropy."""
+    del alpha, beta
+    return fixed_weights(labeled)
+
+
+WEIGHTS: dict[str, Weighing] = {
+    "cross-entropy": plain,
+    "l2rw": given_alone,
+    "alpha0": pseudo_alone,
+    "alpha+beta=1": convex,
+}
+"""Weights of a run where they are not those of eq. (8)."""
 
 
 def measure(
@@ -61,12 +93,14 @@ def measure(
     kind, rate = noise
     given = make_noise(kind, true, rate, seed, num_classes=10).labels
     trusted = np.zeros(len(true), dtype=bool)
-    if RUNS[name].get("meta_source") != "mixture":
+    if name != "l2b, no trusted":
         for label in range(10):
             trusted[np.flatnonzero(true == label)[:TRUSTED_PER_CLASS]] = True
     given = np.where(trusted, true, given)
     data = TrainingData(images, given, 10, trusted=trusted, evaluation=heldout)
-    result = train(data, replace(config, **RUNS[name]), seed=seed, device=device)
+    config = replace(config, **RUNS[name])
+    run = Run("l2b", data, config, seed=seed, device=device)
+    result = train_one(run, config, weights=WEIGHTS.get(name, meta_weights))
     rest = ~trusted
     wrong = (given != true)[rest]
     found = {

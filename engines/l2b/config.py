@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from engines.contract import EngineInputError
-from engines.l2b.step import DERIVATIVES
-from engines.l2b.weights import META_VARIANTS, NORMALIZATIONS, VARIANTS
 from engines.shared.averaged import AveragedConfig
 from engines.shared.config import at_least, check_preset, learning_rate_at, one_of, within
 from engines.shared.selection import MIXTURE_STEPS
 from engines.shared.work import PROBE_ROWS, Work, cost_of_steps
 
 BASES = ("plain", "divide_mix", "unicon", "c2d")
-META_SOURCES = ("auto", "trusted", "mixture")
 META_LOSSES = ("evaluation", "training")
 META_STEP = {False: 2.8, True: 4.0}
 """Plain steps that a meta step takes as long as, on images and on features (measured)."""
@@ -24,105 +21,62 @@ META_STEP = {False: 2.8, True: 4.0}
 
 @dataclass(frozen=True, kw_only=True)
 class L2BConfig(AveragedConfig):
-    """The shared loop, the meta step, the meta set, and the method's baselines as variants."""
+    """The shared loop, the meta step and the meta set.
+
+    The meta set: the trusted samples where every class has at least 5, else small losses.
+    """
 
     base: str = "plain"
     """What L2B's step is put on: ``plain`` training of one network, or two networks under ``divide_mix``,
-    ``unicon`` or ``c2d`` (images only; about 10 times the work of plain cross-entropy, 15 with the step)."""
-    variant: str = "l2b"
-    """``l2b``, ``alpha_plus_beta_1``, ``l2rw``, ``alpha0``, ``bootstrap`` or ``cross_entropy`` (no L2B step: with
-    another ``base`` that base alone)."""
-    normalization: str = "joint"
-    """``joint`` (eq. 8), ``sigmoid`` or ``softmax``; the last two are nearly uniform."""
-    softmax_temperature: float = 10.0
-    """Temperature of ``softmax``, above 0 (published command for ISIC2019: 10)."""
-    derivative: str = "exact"
-    """``exact``; ``finite_difference`` (one forward instead of the tangents; loses its digits in bfloat16);
-    ``last_layer`` (cheapest; only the classifier's weights take part)."""
-    lookahead: str = "none"
-    """Where v is taken: ``none`` = the current parameters (paper), ``optimizer`` = after momentum and weight
-    decay (published code; needs SGD)."""
+    ``unicon`` or ``c2d`` (images only; about 15 times the work of plain cross-entropy)."""
     warmup_epochs: int = 4
     """Epochs of plain cross-entropy at the start, at least 0; never more than half of ``epochs``."""
     meta_batch_size: int = 64
     """Samples of a meta batch, at least 2; fewer make a step faster."""
     augment_meta: bool = True
     """Meta batches are moved like the batches that they judge; False: as they are (the paper on Clothing1M)."""
-    meta_source: str = "auto"
-    """``trusted``, ``mixture`` (small losses) or ``auto``: trusted where every class has at least 5."""
     meta_per_class: int = 50
     """Largest number of samples per class in a meta set made from small losses."""
     meta_threshold: float = 0.5
-    """Smallest posterior of the mixture's low-loss component to be believed, 0 to 1 (0.6 at 90 % noise)."""
+    """Smallest posterior of the mixture's low-loss component to be believed, 0 to 1 (0.6 at 90 % noise). A base
+    divides the samples by it."""
     meta_loss_epochs: int = 1
     """Epochs whose scaled losses are averaged before the mixture is fitted (5 at 90 % noise)."""
     meta_losses: str = "evaluation"
     """Losses that the mixture is fitted to: of a pass over all samples before each epoch (``evaluation``,
-    DivideMix's), or of each sample's latest step, which costs nothing (``training``; with ``mixup`` its
-    steps have no loss of one sample, and a pass is made)."""
+    DivideMix's), or of each sample's latest step, which costs nothing (``training``)."""
     meta_mixture_steps: int = MIXTURE_STEPS
     """Largest number of EM steps of the mixture, at least 1: 10 (paper); with 100 it converges."""
-    meta_learning_rate: float = 1.0
-    """eta of eq. (5), above 0; cancels in ``joint``."""
     train_on_trusted: bool = True
     """False: trusted samples are used as meta set only (paper)."""
     clip_norm: float = 0.8
     """Largest global gradient norm; 0 = no clipping (published: 0.25 CIFAR-10, 0.8 CIFAR-100)."""
-    min_direction_norm: float = 1e-6
-    """If ||v|| is below this, a step is plain cross-entropy."""
-    bootstrap_given: float = 0.8
-    """Weight of the given label in the ``bootstrap`` baseline, 0 to 1."""
-    mixup: float = 0.0
-    """0 = off; else both parameters of the Beta distribution (published: 32). Then no margins are recorded."""
     late_epochs: int = 20
     """Last epochs whose visits are averaged into the signals, at least 1."""
     balanced_batches: int | None = None
     """An epoch is so many batches, at least 1, with every class as often, and of a class with fewer samples all
     (published for Clothing1M: 250). None = a pass over all samples."""
-
-    # --- the semi-supervised bases; the labeled part is chosen by ``meta_threshold``, ``meta_loss_epochs`` and
-    # ``meta_mixture_steps`` ---
-    sharpen_temperature: float = 0.5
-    """T of refined and guessed labels, above 0; below 1 makes them surer (published: 0.5)."""
-    mix_strength: float = 4.0
-    """Both parameters of the Beta distribution that mixes pairs, above 0 (published: 4)."""
     unlabeled_weight: float = 25.0
-    """lambda_u, weight of the loss on guessed labels, at least 0 (published: 0 to 500, the noisier the larger)."""
-    unlabeled_ramp_epochs: float = 4.0
-    """Epochs after the warm-up in which lambda_u rises from 0 to its value, above 0 (published: 16 of 300)."""
-    confidence_penalty: bool = False
-    """Add the negative entropy of predictions in the warm-up (published: for class-dependent noise)."""
-    contrastive_weight: float = 0.025
-    """Weight of UniCon's contrastive loss on the unlabeled part, at least 0."""
-    contrastive_temperature: float | None = None
-    """Temperature of contrastive losses, above 0. None: as published, 0.05 for UniCon and 0.5 for C2D."""
+    """Of a base: lambda_u, weight of the loss on guessed labels, at least 0 (published: 0 to 500, the noisier the
+    larger)."""
     self_supervised_epochs: int = 20
-    """Epochs of C2D without labels, before ``epochs`` begin; at least 1 (published: 500 to 1,000)."""
-    contrastive_batch_size: int = 256
-    """Images of a batch of C2D's training without labels, at least 2; each must be told from all others."""
+    """Of C2D: epochs without labels, before ``epochs`` begin; at least 1 (published: 500 to 1,000)."""
 
     @property
     def uses_step_losses(self) -> bool:
         """Whether the mixture is fitted to the losses of the latest steps."""
-        return self.meta_losses == "training" and not self.mixup
+        return self.meta_losses == "training"
 
     def problems(self) -> list[str]:
         found = [
             *super().problems(),
             *one_of(self, "base", BASES),
-            *one_of(self, "variant", VARIANTS),
-            *one_of(self, "normalization", NORMALIZATIONS),
-            *one_of(self, "derivative", DERIVATIVES),
-            *one_of(self, "lookahead", ("none", "optimizer")),
-            *one_of(self, "meta_source", META_SOURCES),
             *one_of(self, "meta_losses", META_LOSSES),
             *at_least(self, 2, "meta_batch_size"),
             *at_least(self, 1, "meta_per_class", "meta_loss_epochs", "meta_mixture_steps", "late_epochs"),
             *at_least(self, 1, "self_supervised_epochs"),
-            *at_least(self, 2, "contrastive_batch_size"),
-            *at_least(self, 0, "clip_norm", "min_direction_norm", "mixup", "warmup_epochs"),
-            *at_least(self, 0, "unlabeled_weight", "contrastive_weight"),
-            *within(self, 0, 1, "meta_threshold", "bootstrap_given"),
+            *at_least(self, 0, "clip_norm", "warmup_epochs", "unlabeled_weight"),
+            *within(self, 0, 1, "meta_threshold"),
         ]
         if self.balanced_batches is not None:
             found += at_least(self, 1, "balanced_batches")
@@ -130,45 +84,12 @@ class L2BConfig(AveragedConfig):
                 found.append(
                     "balanced_batches leaves samples out of an epoch: set meta_losses to 'evaluation'"
                 )
-        for field in (
-            *("softmax_temperature", "meta_learning_rate", "sharpen_temperature", "mix_strength"),
-            *("unlabeled_ramp_epochs", "projection_temperature"),
-        ):
-            if not getattr(self, field) > 0:
-                found.append(f"{field} is {getattr(self, field)}, it must be above 0")
-        if self.base != "plain":
-            found += self._problems_of_bases()
-        if self.lookahead == "optimizer" and self.optimizer != "sgd":
-            found.append("lookahead 'optimizer' needs optimizer 'sgd' (Adam's step is not linear)")
-        if self.derivative == "finite_difference" and self.precision == "bfloat16":
-            found.append(
-                "derivative 'finite_difference' takes steps that bfloat16 rounds away: set precision to 'float32'"
-            )
-        if self.compile and self.variant in META_VARIANTS:
-            found.append(
-                f"compile is True, but variant {self.variant!r} takes meta steps, whose tangents pass through the "
-                "network's own layers and not through a compiled graph: set compile to False"
-            )
-        return found
-
-    def _problems_of_bases(self) -> list[str]:
-        found = []
-        if self.variant == "bootstrap":
-            found.append(f"variant 'bootstrap' is for base 'plain': {self.base!r} refines labels itself")
-        if self.mixup:
-            found.append(
-                f"mixup is {self.mixup}, but base {self.base!r} mixes by mix_strength: set mixup to 0"
-            )
         if self.compile:
-            found.append(f"compile is True, but base {self.base!r} is not compiled: set compile to False")
+            found.append(
+                "compile is True, but L2B's meta steps pass tangents through the network's own layers and not "
+                "through a compiled graph: set compile to False"
+            )
         return found
-
-    @property
-    def projection_temperature(self) -> float:
-        """Temperature of the base's contrastive loss."""
-        if self.contrastive_temperature is not None:
-            return self.contrastive_temperature
-        return 0.05 if self.base == "unicon" else 0.5
 
     @property
     def first_labeled_epoch(self) -> int:
@@ -179,12 +100,9 @@ class L2BConfig(AveragedConfig):
         one = super().work_of_one(num_rows, num_classes, on_features=on_features)
         if self.base != "plain":
             return self._work_of_bases(num_rows)
-        if self.variant not in META_VARIANTS:
-            return one
         late = self.epochs - self.first_meta_epoch
-        plain = (
-            self.first_meta_epoch + late * META_STEP[on_features] + 1
-        )  # 1: the last pass for alpha_residual
+        # 1: the last pass for alpha_residual
+        plain = self.first_meta_epoch + late * META_STEP[on_features] + 1
         passes = 0 if self.uses_step_losses else late + (self.views > 1)
         if on_features:
             plain *= cost_of_steps(self.batch_size_for(num_rows), PROBE_ROWS)
@@ -197,8 +115,7 @@ class L2BConfig(AveragedConfig):
         trained: float = 2 * (self.first_meta_epoch + 4 * late) + 2 * self.first_labeled_epoch
         if is_strong:
             trained += 2 * 2 * late
-        if self.variant in META_VARIANTS:
-            trained += 4 * late * META_STEP[False]
+        trained += 4 * late * META_STEP[False]
         # Both networks guess: own words on four views, the partner's on two; and a look at all samples.
         scored = 2 * (6 + 1 + is_strong) * late + 2 * self.views
         return Work(trained * num_rows, scored * num_rows)
@@ -227,7 +144,8 @@ class L2BConfig(AveragedConfig):
     def preset(cls, name: str) -> L2BConfig:
         """``quick``: minutes on a laptop; ``standard``: 45 epochs; ``paper``: as printed for CIFAR-10.
 
-        ``code`` is ``paper`` as released.
+        The released code takes v after the optimizer's momentum and weight decay, not before them, and for
+        ISIC 2019 a softmax in place of eq. (8).
         """
         check_preset(name)
         if name == "quick":
@@ -263,11 +181,6 @@ class L2BConfig(AveragedConfig):
             )
         return dataclasses.replace(cls.preset("paper"), **PUBLISHED[dataset])
 
-    @classmethod
-    def code(cls) -> L2BConfig:
-        """The released code: it takes v after the optimizer's momentum and weight decay, not before them."""
-        return dataclasses.replace(cls.preset("paper"), lookahead="optimizer")
-
 
 PUBLISHED: dict[str, dict[str, Any]] = {
     "cifar10": {},
@@ -275,7 +188,7 @@ PUBLISHED: dict[str, dict[str, Any]] = {
     "isic2019": {
         "network": "torchvision:resnet50", "trunk_rate": 1.0, "batch_size": 64, "meta_batch_size": 64,
         "learning_rate": 0.01, "epochs": 30, "warmup_epochs": 1, "clip_norm": 0.8, "meta_per_class": 80,
-        "normalization": "softmax", "softmax_temperature": 10.0, "augment": "turn_crop_flip",
+        "augment": "turn_crop_flip",
     },
     "clothing1m": {
         "network": "torchvision:resnet18", "trunk_rate": 1.0, "batch_size": 256, "meta_batch_size": 256,

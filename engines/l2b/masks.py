@@ -29,7 +29,7 @@ from engines.contract import (
     OnEpoch,
     OnProbabilities,
 )
-from engines.l2b.weights import NORMALIZATIONS, Weights, normalize
+from engines.l2b.weights import Weights, normalize
 from engines.meta.directional import (
     MetaGradient,
     directional_derivative,
@@ -63,8 +63,6 @@ class L2BMaskConfig(MaskConfig):
     """``trusted``, ``small_loss``, or ``auto``: trusted where three images of a fold are."""
     meta_share: float = 0.25
     """Share of the images with the smallest loss that is believed, above 0, at most 1."""
-    normalization: str = "joint"
-    """``joint`` (eq. 8), ``sigmoid`` or ``softmax``."""
     clip_norm: float = 0.8
     """Largest global gradient norm, above 0 (the paper's code: 0.2)."""
     steps_on_meta: bool = False
@@ -76,7 +74,6 @@ class L2BMaskConfig(MaskConfig):
             *at_least(self, 0, "warmup_epochs"),
             *at_least(self, 1, "meta_batch_size"),
             *one_of(self, "meta_source", META_SOURCES),
-            *one_of(self, "normalization", NORMALIZATIONS),
         ]
         if not 0 < self.meta_share <= 1:
             found.append(f"meta_share is {self.meta_share}, it must be above 0 and at most 1")
@@ -209,7 +206,6 @@ def step(fold: MaskFold, index: Tensor) -> Tensor:
         meta_masks,
         num_classes=fold.run.data.num_classes,
         clip_norm=config.clip_norm,
-        normalization=config.normalization,
     )
     if config.steps_on_meta:
         meta_logits = fold.network(meta_images)[1]
@@ -227,7 +223,6 @@ def weighted_step(
     *,
     num_classes: int,
     clip_norm: float,
-    normalization: str = "joint",
 ) -> Tensor:
     """Weigh every pixel of the batch, eq. (5) to (8), and take the weighted step, eq. (9); returns the loss.
 
@@ -240,7 +235,7 @@ def weighted_step(
     if float(found.meta.norm) < MIN_DIRECTION:
         weights = Weights(known / known.sum().clamp(min=1), torch.zeros_like(found.beta))
     else:
-        weights = pixel_weights(found.alpha, found.beta, known, normalization=normalization)
+        weights = pixel_weights(found.alpha, found.beta, known)
     mixed = weights.alpha[:, None] * targets + weights.beta[:, None] * found.pseudo
     loss = soft_cross_entropy(found.logits, mixed).sum()
     return descend(network, optimizer, loss, clip_norm)
@@ -262,10 +257,10 @@ def pixel_meta(
     return PixelMeta(logits, pseudo, alpha, beta, meta)
 
 
-def pixel_weights(alpha: Tensor, beta: Tensor, known: Tensor, *, normalization: str = "joint") -> Weights:
+def pixel_weights(alpha: Tensor, beta: Tensor, known: Tensor) -> Weights:
     """Eq. (7) and (8) over all pixels of the batch together: (B, h, w) each; a pixel without a class gets none."""
     raw, allowed = torch.stack([alpha, beta]), torch.stack([known, known])
-    first, second = normalize(raw, allowed, kind=normalization)
+    first, second = normalize(raw, allowed)
     return Weights(first, second)
 
 

@@ -16,7 +16,7 @@ where there is a choice: the meta batch is stratified by class and never holds a
 pseudo-label alone [extension]; the 1e-10 in eq. (8) is a test for 0; where ||v|| vanishes a step is plain
 cross-entropy; a mixture is fitted until it converges (``meta_mixture_steps``).
 
-``base`` puts the step on top of a semi-supervised method instead (``pair.py``: L2B-DivideMix, L2B-UniCon, L2B-C2D).
+``base`` puts the step on top of a semi-supervised method instead (``bases/``: L2B-DivideMix, L2B-UniCon, L2B-C2D).
 Left out: the segmentation form, which weighs pixels of a segmentation network.
 
 Measured: MNIST with 45 % pair flips, 10,000 images, 10 epochs, no trusted samples, mean of 3 seeds: AUROC .959
@@ -36,23 +36,17 @@ from torch.nn.utils import clip_grad_norm_
 
 from engines.contract import Checkpoint, EngineResult, OnEpoch, TrainingData
 from engines.l2b import SPEC
+from engines.l2b.bases.pair import train_pair
 from engines.l2b.config import L2BConfig, l2b_learning_rate
-from engines.l2b.pair import train_pair
 from engines.l2b.signals import WeightTracker, given_log_probs, residual_alpha
 from engines.l2b.step import MetaForward
-from engines.l2b.weighing import Draws, Weigher
-from engines.l2b.weights import (
-    META_VARIANTS,
-    PSEUDO_VARIANTS,
-    combined_targets,
-    fixed_weights,
-    mixup_pairs,
-)
+from engines.l2b.weighing import Draws, Weigher, Weighing
+from engines.l2b.weights import combined_targets, fixed_weights, meta_weights
 from engines.meta.directional import one_hot
 from engines.meta.meta_set import MetaSet, mixture_meta_set, trusted_meta_set
 from engines.shared.averaged import averaged
 from engines.shared.config import make_optimizer, set_learning_rate
-from engines.shared.device import autocast, compiled, memory_errors_explained, seeded_init
+from engines.shared.device import autocast, memory_errors_explained, seeded_init
 from engines.shared.loader import balanced_rows, epoch_batches
 from engines.shared.losses import cross_entropy, soft_cross_entropy
 from engines.shared.run import Run
@@ -73,18 +67,20 @@ def train(
 ) -> EngineResult:
     """Train with meta-learned weights and rank every given label by the network's margins.
 
-    Memory: the images (see ``resident``), a plain training step of ``batch_size`` samples with the tangents
-    of a few layers in flight, one gradient more than plain training (two with ``lookahead``), about 80 N
-    floats for signals and their history, and the scores, N*(2K + D)*4 bytes for K classes and D features.
+    Memory: the images (see ``resident``), a plain training step of ``batch_size`` samples with the tangents of a
+    few layers in flight, one gradient more than plain training, about 80 N floats for signals and their history,
+    and the scores, N*(2K + D)*4 bytes for K classes and D features.
 
     Raises:
-        EngineInputError: nothing to learn from (no labels, one class), no sample left to train on, trusted
-            samples asked for and absent, or a network that cannot take these images.
+        EngineInputError: nothing to learn from (no labels, one class), or a network that cannot take these images.
     """
     run = Run("l2b", data, config, seed=seed, device=device, on_epoch=on_epoch, checkpoint=checkpoint)
-    if config.base != "plain":
-        return train_pair(run, config)
-    training = _Training(run, config)
+    return train_one(run, config) if config.base == "plain" else train_pair(run, config)
+
+
+def train_one(run: Run, config: L2BConfig, *, weights: Weighing = meta_weights) -> EngineResult:
+    """Train one network; ``weights`` makes the weights of a batch (others than eq. (8) are for the ablation)."""
+    training = _Training(run, config, weights)
 
     # 1. Go on where an earlier run of the same work stopped.
     state = run.resume()
@@ -118,14 +114,12 @@ class _Epoch(NamedTuple):
 class _Training:
     """Network, optimizer and trackers of one run, and the steps that use them."""
 
-    def __init__(self, run: Run, config: L2BConfig) -> None:
+    def __init__(self, run: Run, config: L2BConfig, weights: Weighing) -> None:
         self.run, self.config = run, config
         self.data, self.device, self.labels = run.data, run.device, run.labels
         self.augment = run.rows.resolve_augment(config.augment)
-        self.weigher = Weigher(run, config, self.augment)
+        self.weigher = Weigher(run, config, self.augment, weights)
         self.network = run.build_network("network")
-        # What plain steps call; a meta step needs the layers themselves, and its variants refuse to compile.
-        self.call = compiled(self.network, enabled=config.compile, device=run.device)
         self.optimizer = make_optimizer(self.network, config)
         self.margins = MarginTracker(run.data.num_samples, run.device)
         self.tracker = WeightTracker(run.data.num_samples, run.device)
@@ -154,12 +148,11 @@ class _Training:
         self.weigher.counts = dict(state["counts"])
 
     def takes_meta_steps(self, epoch: int) -> bool:
-        return self.config.variant in META_VARIANTS and epoch >= self.config.first_meta_epoch
+        return epoch >= self.config.first_meta_epoch
 
     def training_rows(self, *, warm_up: bool) -> Tensor:
-        """Samples of an epoch: labeled ones, and unlabeled ones where pseudo-labels are learned from."""
-        use_unlabeled = self.config.variant in PSEUDO_VARIANTS and not warm_up
-        keep = self.data.labeled | use_unlabeled
+        """Samples of an epoch: labeled ones, and after the warm-up unlabeled ones for their pseudo-labels."""
+        keep = self.data.labeled | (not warm_up)
         if not self.config.train_on_trusted:
             rest = keep & ~self.data.trusted_mask
             # Where every label is trusted there is nothing else to train on.
@@ -197,7 +190,7 @@ class _Training:
         set_learning_rate(self.optimizer, self.learning_rate)
         draws = Draws(self.run.seed, epoch, device=self.device)
         meta_rows = None if meta_set is None else meta_set.rows.to(self.device)
-        rows = self.training_rows(warm_up=meta_set is None and self.config.variant in META_VARIANTS)
+        rows = self.training_rows(warm_up=meta_set is None)
         if self.config.balanced_batches is not None:
             most = self.config.balanced_batches * self.config.batch_size
             rows = balanced_rows(rows, self.labels[rows], most, draws.order)
@@ -220,7 +213,8 @@ class _Training:
     def _step(self, index: Tensor, meta_rows: Tensor | None, draws: Draws, *, late: bool) -> _StepOutcome:
         """Weigh one batch, eq. (5) to (8), and take the weighted step, eq. (9)."""
         labels = self.labels[index]
-        images, targets, has_target = self._batch(index, labels, draws)
+        images = self.run.inputs(index, self.augment, draws.moves)
+        targets, has_target = one_hot(labels, self.data.num_classes), labels >= 0
         found = self._forward(index, images, targets, meta_rows, draws)
         if isinstance(found, MetaForward):
             logits, pseudo = found.logits, found.pseudo
@@ -228,16 +222,14 @@ class _Training:
         else:
             logits, signed = found, None
             pseudo = one_hot(logits.detach().argmax(dim=1), self.data.num_classes)
-            share = self.config.bootstrap_given if self.config.variant == "bootstrap" else 1.0
-            weights = fixed_weights(has_target, given_share=share)
+            weights = fixed_weights(has_target)
         loss = soft_cross_entropy(logits, combined_targets(weights, targets, pseudo)).sum()
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         if self.config.clip_norm:
             clip_grad_norm_(self.network.parameters(), self.config.clip_norm)
         self.optimizer.step()
-        if not self.config.mixup:
-            self.margins.update(index, logits, labels)
+        self.margins.update(index, logits, labels)
         if self.config.uses_step_losses:
             given = cross_entropy(logits.detach().float(), labels)
             self.step_losses[index] = torch.where(labels >= 0, given, self.step_losses[index])
@@ -245,32 +237,16 @@ class _Training:
         self.tracker.visit(index, weights, same, labels >= 0, signed, late=late)
         return _StepOutcome(loss.detach(), logits.detach())
 
-    def _batch(self, index: Tensor, labels: Tensor, draws: Draws) -> tuple[Tensor, Tensor, Tensor]:
-        """Augmented images, targets (B, K), and which rows have one; mixed in pairs where asked for."""
-        images = self._images(index, draws.moves)
-        targets, has_target = one_hot(labels, self.data.num_classes), labels >= 0
-        if self.config.mixup:
-            share, partner = mixup_pairs(len(index), self.config.mixup, draws.mix)
-            images = share * images + (1 - share) * images[partner]
-            has_target = has_target & has_target[partner]
-            targets = (share * targets + (1 - share) * targets[partner]) * has_target[:, None]
-        return images, targets, has_target
-
-    def _images(self, index: Tensor, moves: torch.Generator) -> Tensor:
-        return self.run.inputs(index, self.augment, moves)
-
     def _forward(
         self, index: Tensor, images: Tensor, targets: Tensor, meta_rows: Tensor | None, draws: Draws
     ) -> MetaForward | Tensor:
-        """Logits alone in warm-up, for fixed weights, and where fewer than two meta samples are free."""
+        """Logits alone in warm-up, and where fewer than two meta samples are free."""
         if meta_rows is not None:
-            found = self.weigher.forward(
-                self.network, self.optimizer, index, images, targets, meta_rows, draws
-            )
+            found = self.weigher.forward(self.network, index, images, targets, meta_rows, draws)
             if found is not None:
                 return found
         with autocast(self.config.precision, self.device):
-            logits: Tensor = self.call(images)[1]
+            logits: Tensor = self.network(images)[1]
         return logits
 
     def result(self) -> EngineResult:
@@ -279,31 +255,27 @@ class _Training:
         scores = run.score(self.network, views=config.views)
         margin = test_time_margin(scores.log_probs, data.given_labels)
         over_training = self.margins.margin()
-        # A sample that was never trained on (trusted, or mixed) has only its margin at test time.
+        # A sample that was never trained on (trusted) has only its margin at test time.
         over_training = np.where(np.isnan(over_training), margin, over_training)
         signals = self.tracker.means()
-        signals["alpha_residual"] = np.full(data.num_samples, np.nan, dtype=np.float32)
         loss = -given_log_probs(scores.log_probs, data.given_labels)
         signals["believed"] = gmm_small_loss_probability(loss).astype(np.float32)
-        notes: dict[str, Any] = {
+        # With one view the last pass saw the images as they are: no second one.
+        meta_set = self.choose_meta_set(scores if config.views == 1 else None)
+        signals["alpha_residual"] = residual_alpha(
+            self.network, run.rows, run.mean_std, self.labels, meta_set.rows.to(self.device),
+            num_classes=data.num_classes, batch_size=config.batch_size,
+        )  # fmt: skip
+        notes = {
             "network": run.network_name(),
             "augment": self.augment,
             **self.weigher.counts,
+            "meta_source": meta_set.source,
+            "meta_size": len(meta_set.rows),
+            "meta_smallest_class": meta_set.smallest_class,
+            "meta_purity_estimate": meta_set.purity,
+            "warnings": meta_set.warnings(),
         }
-        if config.variant in META_VARIANTS:
-            # With one view the last pass saw the images as they are: no second one.
-            meta_set = self.choose_meta_set(scores if config.views == 1 else None)
-            signals["alpha_residual"] = residual_alpha(
-                self.network, run.rows, run.mean_std, self.labels, meta_set.rows.to(self.device),
-                num_classes=data.num_classes, batch_size=config.batch_size,
-            )  # fmt: skip
-            notes |= {
-                "meta_source": meta_set.source,
-                "meta_size": len(meta_set.rows),
-                "meta_smallest_class": meta_set.smallest_class,
-                "meta_purity_estimate": meta_set.purity,
-                "warnings": meta_set.warnings(),
-            }
         return run.result(
             pred_probs=scores.pred_probs,
             trust_score=trust_from_evidence(margin, over_training),

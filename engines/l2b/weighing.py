@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor, nn
 
 from engines.l2b.config import L2BConfig
 from engines.l2b.step import MetaForward, meta_forward
-from engines.l2b.weights import META_VARIANTS, Weights, fixed_weights, meta_weights
-from engines.meta.directional import lookahead_parameters, one_hot
+from engines.l2b.weights import Weights, fixed_weights, meta_weights
+from engines.meta.directional import one_hot
 from engines.meta.meta_set import draw_meta_batch, resolve_source
 from engines.shared.device import autocast, make_generator
 from engines.shared.run import Run
 
+MIN_DIRECTION_NORM = 1e-6
+"""If ||v|| is below this, a step is plain cross-entropy."""
+Weighing = Callable[[Tensor, Tensor, Tensor], Weights]
+"""Raw derivatives alpha and beta (B,), and which samples are labeled (B,) bool -> weights."""
 COUNTS = ("meta_steps", "fallback_steps", "zero_weight_steps")
 
 
@@ -34,13 +38,11 @@ class Draws:
 class Weigher:
     """Weighs batches, and counts how that went: on the device, so that no step waits for an answer."""
 
-    def __init__(self, run: Run, config: L2BConfig, augment: str) -> None:
-        self._run, self._config = run, config
+    def __init__(self, run: Run, config: L2BConfig, augment: str, weights: Weighing = meta_weights) -> None:
+        self._run, self._config, self._weights = run, config, weights
         self._augment = augment if config.augment_meta else "none"
-        self.source: str
-        """``trusted`` or ``mixture``; variants without a meta step have none."""
-        if config.variant in META_VARIANTS:
-            self.source = resolve_source(config.meta_source, run.data.given_labels, run.data.trusted_mask)
+        self.source = resolve_source(run.data.given_labels, run.data.trusted_mask)
+        """``trusted`` or ``mixture``."""
         weight = run.data.trusted_weight
         self._trusted_weight = None if weight is None else torch.from_numpy(weight.copy()).to(run.device)
         self.counts = dict.fromkeys(COUNTS, 0)
@@ -62,7 +64,6 @@ class Weigher:
     def forward(
         self,
         network: nn.Module,
-        optimizer: torch.optim.Optimizer,
         index: Tensor,
         images: Tensor,
         targets: Tensor,
@@ -82,28 +83,16 @@ class Weigher:
             return None
         self.count("meta_steps")
         meta_targets = one_hot(run.labels[rows], run.data.num_classes)
-        look = config.lookahead == "optimizer"
+        meta_images = run.inputs(rows, self._augment, draws.moves)
         with autocast(config.precision, run.device):
-            return meta_forward(
-                network, images, targets, run.inputs(rows, self._augment, draws.moves), meta_targets,
-                derivative=config.derivative,
-                at=lookahead_parameters(network, optimizer) if look else None,
-            )  # fmt: skip
+            return meta_forward(network, images, targets, meta_images, meta_targets)
 
     def weigh(self, found: MetaForward, has_target: Tensor, learning_rate: float) -> tuple[Weights, Tensor]:
         """Weights of the batch, eq. (6) to (8), and its signed derivatives D_v f / ||v||."""
-        config = self._config
         signed = found.alpha / found.meta.norm.clamp(min=1e-30)
-        is_plain = found.meta.norm.double() < config.min_direction_norm
-        scale = config.meta_learning_rate * learning_rate  # eta lambda, eq. (6)
-        weights = meta_weights(
-            scale * found.alpha,
-            scale * found.beta,
-            has_target,
-            variant=config.variant,
-            normalization=config.normalization,
-            temperature=config.softmax_temperature,
-        )
+        is_plain = found.meta.norm.double() < MIN_DIRECTION_NORM
+        # lambda, eq. (6); eta cancels.
+        weights = self._weights(learning_rate * found.alpha, learning_rate * found.beta, has_target)
         is_zero = ~(weights.alpha.any() | weights.beta.any())
         self.count("fallback_steps", is_plain)
         self.count("zero_weight_steps", is_zero & ~is_plain)

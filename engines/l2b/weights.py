@@ -1,4 +1,4 @@
-"""From raw meta derivatives to the weights of a batch: L2B's equations (7) to (9), variants, baselines.
+"""From raw meta derivatives to the weights of a batch: L2B's equations (7) to (9).
 
 Every function is pure: (B,) raw derivatives in, (B,) weights out. ``alpha`` weighs the given label, ``beta``
 the pseudo-label.
@@ -10,19 +10,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
-
-VARIANTS = ("l2b", "alpha_plus_beta_1", "l2rw", "alpha0", "bootstrap", "cross_entropy")
-"""L2B; its per-sample convex form; given labels only (Ren et al. 2018); pseudo-labels only; fixed weights
-(Reed et al. 2015, hard); plain."""
-
-META_VARIANTS = ("l2b", "alpha_plus_beta_1", "l2rw", "alpha0")
-"""Variants that take a meta step."""
-
-PSEUDO_VARIANTS = ("l2b", "alpha_plus_beta_1", "alpha0", "bootstrap")
-"""Variants that learn from pseudo-labels and so from unlabeled samples too."""
-
-NORMALIZATIONS = ("joint", "sigmoid", "softmax")
 
 
 class Weights(NamedTuple):
@@ -34,59 +21,27 @@ class Weights(NamedTuple):
     """(B,) of the pseudo-labels."""
 
 
-def normalize(raw: Tensor, allowed: Tensor, *, kind: str, temperature: float = 10.0) -> Tensor:
+def normalize(raw: Tensor, allowed: Tensor) -> Tensor:
     """Weights at least 0 that sum to 1 over all allowed entries, or all 0: any shape -> the same shape.
 
-    ``joint`` is eq. (7), (8): the positive part over its sum; where nothing is positive, all are 0. Any
-    common factor of ``raw`` (learning rates, sum or mean over the meta batch) cancels. The two published
-    alternatives, ``sigmoid`` and ``softmax`` at ``temperature``, are nearly uniform: raw values are tiny.
+    Eq. (7), (8): the positive part over its sum; where nothing is positive, all are 0. Any common factor of ``raw``
+    (learning rates, sum or mean over the meta batch) cancels.
     """
-    if kind == "softmax":
-        scaled = (raw / temperature).masked_fill(~allowed, float("-inf"))
-        weights = F.softmax(scaled.flatten(), dim=0).view_as(raw)
-        return torch.where(allowed.any(), weights, torch.zeros_like(raw))
-    weights = (raw.sigmoid() if kind == "sigmoid" else raw.clamp(min=0)) * allowed
+    weights = raw.clamp(min=0) * allowed
     total = weights.sum()
     # The paper adds 1e-10 to the sum; raw values can be of that size, so 0 is asked for instead.
     return weights / torch.where(total > 0, total, torch.ones_like(total))
 
 
-def meta_weights(
-    alpha: Tensor,
-    beta: Tensor,
-    labeled: Tensor,
-    *,
-    variant: str = "l2b",
-    normalization: str = "joint",
-    temperature: float = 10.0,
-) -> Weights:
-    """Weights of a variant with a meta step from raw derivatives (B,) each; ``labeled`` (B,) bool.
-
-    ``alpha_plus_beta_1``: a = a~ / (a~ + b~), b = 1 - a for each sample, and 1/B for all; where both are 0
-    the given label is taken [assumption].
-    """
-    has_alpha = labeled & (variant != "alpha0")
-    has_beta = torch.full_like(labeled, variant != "l2rw")
-    if variant == "alpha_plus_beta_1":
-        positive_alpha, positive_beta = alpha.clamp(min=0) * has_alpha, beta.clamp(min=0)
-        total = positive_alpha + positive_beta
-        safe = torch.where(total > 0, total, torch.ones_like(total))
-        first = torch.where(total > 0, positive_alpha / safe, has_alpha.to(alpha))
-        return Weights(first / len(alpha), (positive_beta / safe) / len(alpha))
-    raw, allowed = torch.stack([alpha, beta]), torch.stack([has_alpha, has_beta])
-    first, second = normalize(raw, allowed, kind=normalization, temperature=temperature)
-    return Weights(first, second)
+def meta_weights(alpha: Tensor, beta: Tensor, labeled: Tensor) -> Weights:
+    """Weights of a batch from raw derivatives (B,) each; ``labeled`` (B,) bool."""
+    allowed = torch.stack([labeled, torch.ones_like(labeled)])
+    return Weights(*normalize(torch.stack([alpha, beta]), allowed))
 
 
-def fixed_weights(labeled: Tensor, *, given_share: float = 1.0) -> Weights:
-    """Mean loss with ``given_share`` on the given label and the rest on the pseudo-label; (B,) bool -> (B,).
-
-    1 is plain cross-entropy over the labeled samples; 0.8 the usual hard bootstrapping.
-    """
+def fixed_weights(labeled: Tensor) -> Weights:
+    """Plain cross-entropy, the mean over the labeled samples; (B,) bool -> (B,)."""
     uniform = torch.ones(labeled.shape, device=labeled.device)
-    if given_share < 1:
-        uniform = uniform / len(labeled)
-        return Weights(given_share * uniform * labeled, (1 - given_share) * uniform)
     return Weights(uniform * labeled / labeled.sum().clamp(min=1), torch.zeros_like(uniform))
 
 
@@ -108,11 +63,3 @@ def visit_trust(weights: Weights, same_label: Tensor) -> Tensor:
     """
     share = weight_share(weights).nan_to_num(0.5)
     return torch.where(same_label & (weights.alpha > 0), torch.ones_like(share), share)
-
-
-def mixup_pairs(num: int, strength: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """lambda ~ Beta(strength, strength), 0-d float64, and a permutation of the batch, where the generator lives."""
-    place = generator.device
-    shape = torch.full((2,), strength, dtype=torch.float64, device=place)
-    gamma = torch._standard_gamma(shape, generator=generator)
-    return gamma[0] / gamma.sum(), torch.randperm(num, generator=generator, device=place)

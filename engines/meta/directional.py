@@ -13,13 +13,12 @@ with v = grad G: the derivative of sample i's loss along v. One forward-mode pas
 
 so the given label, the pseudo-label and soft targets all cost the one pass.
 
-Three exact and equal ways to ``zdot`` and two approximations:
+Two exact and equal ways to ``zdot``:
 
 - ``logits_jvp``: ``torch.func.jvp``, outside any training graph; touches no buffer.
 - ``forward_with_tangent``: the training forward itself carries the tangents (dual numbers), so its
   activations serve the later backward pass too. The tangents stay out of autograd's graph: memory grows
   by a few activations in flight, not by a second graph. Running statistics move once, as in any step.
-- ``finite_difference_tangent`` and ``last_layer_tangent``: cheaper, inexact.
 
 Batch norm in training mode couples the samples of a batch; all ways differentiate through its batch
 statistics. Its running statistics must not see these extra passes: ``batch_statistics`` switches them off
@@ -33,7 +32,6 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.autograd.forward_ad as forward_ad
@@ -43,7 +41,6 @@ from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from engines.contract import EngineInputError
 from engines.meta.fused_tangents import FusedTangents
 from engines.shared.losses import soft_cross_entropy
 
@@ -52,16 +49,13 @@ warnings.filterwarnings("ignore", message="`torch.jit.script` is deprecated", ca
 
 Parameters = dict[str, Tensor]
 
-FINITE_DIFFERENCE_STEP = 1e-3
-"""Length of the parameter step of the finite difference; see benchmarks/results/meta_step.json."""
-
 
 @dataclass(frozen=True, eq=False)
 class MetaGradient:
     """v = grad G, the gradient of the mean loss on a meta batch."""
 
     direction: Parameters
-    """Parameter name -> tensor of the parameter's shape; the last-layer form has none for other layers."""
+    """Parameter name -> tensor of the parameter's shape."""
     norm: Tensor
     """||v||, 0-d."""
     loss: Tensor
@@ -110,56 +104,21 @@ def batch_statistics(network: nn.Module) -> Iterator[None]:
             norm.track_running_stats = True
 
 
-def meta_gradient(
-    network: nn.Module, images: Tensor, targets: Tensor, *, at: Mapping[str, Tensor] | None = None
-) -> MetaGradient:
+def meta_gradient(network: nn.Module, images: Tensor, targets: Tensor) -> MetaGradient:
     """v = grad of the mean cross-entropy on the meta batch, one forward and backward; no buffer changes.
 
     Args:
         network: returns (features, logits); its mode (train or eval) is used as it is.
         images: (M, C, H, W).
         targets: (M, K), rows sum to 1.
-        at: parameters to take the gradient at (``lookahead_parameters``), else the network's own.
     """
-    point = trainable(network) if at is None else {n: p.detach().requires_grad_() for n, p in at.items()}
+    point = trainable(network)
     with batch_statistics(network), torch.enable_grad():
         _, logits = functional_call(network, point, (images,))
         loss = soft_cross_entropy(logits, targets.to(logits.device)).mean()
         gradients = torch.autograd.grad(loss, list(point.values()), materialize_grads=True)
     direction = dict(zip(point, gradients, strict=True))
     return MetaGradient(direction, _norm(direction), loss.detach(), logits.detach())
-
-
-def lookahead_parameters(network: nn.Module, optimizer: torch.optim.Optimizer) -> Parameters:
-    """Where SGD would go on a zero gradient: momentum and weight decay only.
-
-    The published code differentiates through the real optimizer, which takes grad G at this point instead of
-    at theta_t; the identity is otherwise unchanged. Without momentum buffers and weight decay it is theta_t.
-
-    Raises:
-        EngineInputError: the optimizer is not SGD (with Adam the step is not linear in the weights).
-    """
-    if not isinstance(optimizer, torch.optim.SGD):
-        raise EngineInputError("lookahead 'optimizer' needs optimizer 'sgd'; use lookahead 'none'.")
-    names = {id(value): name for name, value in trainable(network).items()}
-    moved: Parameters = {}
-    with torch.no_grad():
-        for group in optimizer.param_groups:
-            for value in group["params"]:
-                if id(value) in names:
-                    step = _step_without_gradient(value, group, optimizer.state.get(value, {}))
-                    moved[names[id(value)]] = value - group["lr"] * step
-    return moved
-
-
-def _step_without_gradient(value: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Tensor:
-    """What SGD would multiply by its learning rate for ``value`` if the gradient were 0."""
-    decay = group["weight_decay"] * value
-    if not group["momentum"]:
-        return decay
-    buffer = state.get("momentum_buffer")
-    velocity = decay if buffer is None else group["momentum"] * buffer + (1 - group["dampening"]) * decay
-    return decay + group["momentum"] * velocity if group["nesterov"] else velocity
 
 
 def logits_jvp(network: nn.Module, images: Tensor, direction: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
@@ -196,68 +155,6 @@ def forward_with_tangent(
         features = forward_ad.unpack_dual(features).primal
         logits = forward_ad.unpack_dual(logits).primal
     return features, logits, torch.zeros_like(logits) if tangent is None else tangent.detach()
-
-
-def finite_difference_tangent(
-    network: nn.Module,
-    images: Tensor,
-    logits: Tensor,
-    meta: MetaGradient,
-    *,
-    step: float = FINITE_DIFFERENCE_STEP,
-) -> Tensor:
-    """[z(theta + h v) - z(theta)] / h with h = ``step`` / ||v||: one more forward, (B, K).
-
-    ``logits`` are those of the same images at theta in the same mode. Not for networks with dropout, whose
-    two forwards have different masks. TF32 (on by default in convolutions on CUDA) keeps 10 bits of what it
-    multiplies and the step is smaller than that: where it is on, both forwards run without it, one forward more.
-    """
-    size = step / meta.norm.clamp(min=torch.finfo(meta.norm.dtype).tiny)
-    with torch.no_grad(), batch_statistics(network), _without_tf32() as had_tf32:
-        if had_tf32 and logits.is_cuda and logits.dtype == torch.float32:
-            _, logits = functional_call(network, trainable(network), (images,))
-        moved = {name: value + size * meta.direction[name] for name, value in trainable(network).items()}
-        _, ahead = functional_call(network, moved, (images,))
-    return (ahead - logits.detach()) / size
-
-
-@contextmanager
-def _without_tf32() -> Iterator[bool]:
-    """Float32 products of all 24 bits inside; says whether any would have been TF32. The settings come back."""
-    # cuDNN's recurrent layers go along: torch refuses to say what cuDNN does where its parts differ.
-    cudnn: Any = torch.backends.cudnn
-    parts: tuple[Any, ...] = (torch.backends.cuda.matmul, cudnn.conv, cudnn.rnn)
-    before = [part.fp32_precision for part in parts]
-    try:
-        for part in parts:
-            part.fp32_precision = "ieee"
-        yield "tf32" in before
-    finally:
-        for part, setting in zip(parts, before, strict=True):
-            part.fp32_precision = setting
-
-
-def last_layer_gradient(
-    network: nn.Module, images: Tensor, targets: Tensor, *, at: Mapping[str, Tensor] | None = None
-) -> MetaGradient:
-    """v restricted to the last, linear layer (logits = W features + b): one forward, no backward.
-
-    ``direction`` holds ``"weight"`` (K, D) and ``"bias"`` (K,); use with ``last_layer_tangent``.
-    """
-    with torch.no_grad(), batch_statistics(network):
-        features, logits = functional_call(network, dict(at or {}), (images,))
-        features, logits = _at_least_float32(features), _at_least_float32(logits)
-        targets = targets.to(logits)
-        residual = (F.softmax(logits, dim=1) * targets.sum(1, keepdim=True) - targets) / len(images)
-        direction = {"weight": residual.T @ features, "bias": residual.sum(dim=0)}
-        loss = soft_cross_entropy(logits, targets).mean()
-    return MetaGradient(direction, _norm(direction), loss, logits)
-
-
-def last_layer_tangent(features: Tensor, meta: MetaGradient) -> Tensor:
-    """zdot when only the last layer moves along v: (B, D) -> (B, K)."""
-    features = _at_least_float32(features.detach())
-    return features @ meta.direction["weight"].T + meta.direction["bias"]
 
 
 def _norm(direction: Mapping[str, Tensor]) -> Tensor:

@@ -18,11 +18,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engines.contract import EngineInputError
 from engines.shared.selection import MIXTURE_STEPS, gmm_small_loss_probability
 
 MIN_TRUSTED_PER_CLASS = 5
-"""``"auto"`` takes the trusted samples alone only where each given class has this many."""
+"""The trusted samples alone are the meta set only where each given class has this many."""
 
 MIN_SMALL_LOSS_PER_CLASS = 2
 """A class without one believed sample still lends its few smallest losses [assumption]: missing is worse."""
@@ -66,18 +65,8 @@ class MetaSet:
         return found
 
 
-def resolve_source(wanted: str, labels: NDArray[np.int64], trusted: NDArray[np.bool_]) -> str:
-    """``"trusted"`` or ``"mixture"`` for ``wanted`` in {"auto", "trusted", "mixture"}.
-
-    Raises:
-        EngineInputError: trusted samples are wanted and there are none.
-    """
-    if wanted == "trusted" and not trusted.any():
-        raise EngineInputError(
-            "meta_source is 'trusted' but no sample is trusted; confirm some labels or use 'auto'."
-        )
-    if wanted != "auto":
-        return wanted
+def resolve_source(labels: NDArray[np.int64], trusted: NDArray[np.bool_]) -> str:
+    """``"trusted"`` where every class has enough trusted samples, else ``"mixture"``."""
     counts = np.bincount(labels[trusted], minlength=int(labels.max()) + 1)
     return "trusted" if counts[np.unique(labels[labels >= 0])].min() >= MIN_TRUSTED_PER_CLASS else "mixture"
 

@@ -16,7 +16,7 @@ It counts what keeps a real card waiting, by the line of ``engines`` that asked 
   Python number or truth value; and what must know how many values are true or different: an index of truth values,
   ``nonzero``, ``masked_select``, ``unique``.
 
-Left out, because torch wraps tensors there itself: L2B's exact derivative (dual numbers).
+Left out, because torch wraps tensors there itself: the fused tangents of L2B's derivative.
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ from engines.registry import ENGINES
 
 
 def test_options_of__values_are_json_where_they_can_be() -> None:
-    texts = ["umn.epochs=3", "umn.network=mlp", "l2b.mixup=0.5", "l2b.weights=null", "l2b.network=a=b"]
+    texts = ["umn.epochs=3", "umn.network=mlp", "l2b.clip_norm=0.5", "l2b.weights=null", "l2b.network=a=b"]
     assert engine_bridge.options_of(texts) == {
         "umn": {"epochs": 3, "network": "mlp"},
-        "l2b": {"mixup": 0.5, "weights": None, "network": "a=b"},
+        "l2b": {"clip_norm": 0.5, "weights": None, "network": "a=b"},
     }
 
 

@@ -7,8 +7,6 @@ on the meta batch after a virtual step is differentiated by the weights of that 
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,16 +16,15 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from engines.contract import TrainingData
-from engines.l2b import SPEC
+from engines.l2b import SPEC, weighing
 from engines.l2b.config import L2BConfig
-from engines.l2b.weights import mixup_pairs
+from engines.meta import meta_set
 from engines.meta.meta_set import draw_meta_batch, mixture_meta_set
 from engines.shared.device import make_generator
 from engines.shared.loader import augment, epoch_batches
 from tests.engines.helpers import digits_data
 from tests.engines.literal import (
     ROUNDING,
-    Sgd,
     assert_same_weights,
     clipped,
     double_network,
@@ -46,7 +43,6 @@ from tests.engines.literal import (
     untouched_copy,
     watch,
 )
-from tests.engines.literal_double import in_double
 
 SEED = 2
 NAN = float("nan")
@@ -56,7 +52,6 @@ BASE: dict[str, Any] = {
     "warmup_epochs": 1,
     "batch_size": 14,
     "meta_batch_size": 9,
-    "meta_source": "trusted",
     "learning_rate": 0.1,
     "optimizer": "sgd",
     "weight_decay": 0.02,
@@ -68,10 +63,13 @@ BASE: dict[str, Any] = {
 
 
 class Literal:
-    """One run of L2B on a few digits."""
+    """One run of L2B on a few digits; the meta set is what is confirmed, where anything is."""
+
+    shortest = 1e-6
+    """Least length of v."""
 
     def __init__(self, data: TrainingData, config: L2BConfig) -> None:
-        self.data, self.config = data, config
+        self.data, self.config, self.is_confirmed = data, config, bool(data.trusted_mask.any())
         self.images, self.labels = standardized(data), [int(y) for y in data.given_labels]
         self.network = double_network(config, data, first_weights(SPEC, data, config, seed=SEED)[0][0])
         self.optimizer = optimizer_of(config, self.network)
@@ -80,7 +78,6 @@ class Literal:
         self.past: list[list[float]] = []
         self.step_losses = [NAN] * len(self.labels)
         self.counts = {"meta_steps": 0, "fallback_steps": 0, "zero_weight_steps": 0}
-        self.is_meta = config.variant in ("l2b", "alpha_plus_beta_1", "l2rw", "alpha0")
         self.after_epoch: list[dict[str, Tensor]] = []
         self.epoch_losses: list[float] = []
         self.hits: list[float] = []
@@ -91,25 +88,21 @@ class Literal:
         config = self.config
         first_meta = min(config.warmup_epochs, config.epochs // 2)
         for epoch in range(config.epochs):
-            taking = self.is_meta and epoch >= first_meta
-            meta = self.meta_rows() if taking else None
+            meta = self.meta_rows() if epoch >= first_meta else None
             late = epoch >= max(config.epochs - config.late_epochs, first_meta)
             self.epoch(epoch, meta, late)
             self.after_epoch.append({n: v.clone() for n, v in self.network.state_dict().items()})
 
     def rows(self, meta: Tensor | None) -> list[int]:
-        """Labeled samples; unlabeled ones too where pseudo-labels are learned from."""
-        config = self.config
-        pseudo = config.variant in ("l2b", "alpha_plus_beta_1", "alpha0", "bootstrap")
-        pseudo = pseudo and not (self.is_meta and meta is None)
-        rows = [i for i, label in enumerate(self.labels) if label >= 0 or pseudo]
-        if not config.train_on_trusted:
+        """Labeled samples; after the warm-up unlabeled ones too."""
+        rows = [i for i, label in enumerate(self.labels) if label >= 0 or meta is not None]
+        if not self.config.train_on_trusted:
             rows = [i for i in rows if not self.data.trusted_mask[i]]
         return rows
 
     def meta_rows(self) -> Tensor:
         """Trusted samples, or this epoch's small losses."""
-        if self.config.meta_source == "trusted":
+        if self.is_confirmed:
             return torch.tensor([i for i, yes in enumerate(self.data.trusted_mask) if yes])
         loss = list(self.step_losses)
         if self.config.meta_losses == "evaluation" or all(math.isnan(v) for v in loss):
@@ -138,9 +131,7 @@ class Literal:
         """One pass."""
         config = self.config
         rate = rate_at(config.schedule, config.learning_rate, epoch, config.epochs)
-        order, moves, draw, mix = (
-            make_generator(SEED, name, epoch) for name in ("order", "augment", "meta", "mixup")
-        )
+        order, moves, draw = (make_generator(SEED, name, epoch) for name in ("order", "augment", "meta"))
         self.network.train()
         total, hits, labeled = 0.0, 0, 0
         now = {name: [NAN] * len(self.labels) for name in ("alpha", "beta")}
@@ -149,13 +140,6 @@ class Literal:
             labels = [self.labels[i] for i in batch.tolist()]
             images = self.prepared(batch, moves)
             targets = self.one_hot(labels)
-            if config.mixup:
-                share, partner = mixup_pairs(len(batch), config.mixup, mix)
-                images = share * images + (1 - share) * images[partner]
-                targets = share * targets + (1 - share) * targets[partner]
-                for b, other in enumerate(partner.tolist()):
-                    if labels[b] < 0 or labels[other] < 0:
-                        targets[b] = 0.0
             step = self.step(batch, images, targets, meta, moves, draw, rate)
             logits, a, b, signed, loss = step
             total += loss * len(batch)
@@ -165,7 +149,6 @@ class Literal:
                 labeled += labels[place] >= 0
                 if labels[place] >= 0:
                     self.step_losses[i] = -float(log_softmax(logits)[place, labels[place]])
-                if not config.mixup and labels[place] >= 0:
                     self.margins[i].append(margin_of(logits[place], labels[place]))
                 seen = self.visit(
                     a[place], b[place], None if signed is None else signed[place], own, labels[place]
@@ -231,11 +214,10 @@ class Literal:
                 meta_labels = [self.labels[i] for i in rows.tolist()]
                 raw_a, raw_b, norm = self.raw_weights(images, targets, meta_images, meta_labels)
                 signed = [value / norm for value in raw_a]
-                if norm < config.min_direction_norm:
+                if norm < self.shortest:
                     self.counts["fallback_steps"] += 1
                 else:
-                    scale = config.meta_learning_rate * rate
-                    a, b = self.weights([scale * v for v in raw_a], [scale * v for v in raw_b], has_label)
+                    a, b = self.weights(raw_a, raw_b, has_label)
                     self.counts["zero_weight_steps"] += not any(a + b)
             else:
                 self.counts["fallback_steps"] += 1
@@ -257,11 +239,8 @@ class Literal:
         return torch.tensor(self.labels)
 
     def plain_weights(self, has_label: list[bool]) -> tuple[list[float], list[float]]:
-        """Mean cross-entropy of the labeled samples, or hard bootstrapping."""
+        """Mean cross-entropy of the labeled samples."""
         count = len(has_label)
-        if self.config.variant == "bootstrap":
-            share = self.config.bootstrap_given
-            return [share / count * yes for yes in has_label], [(1 - share) / count] * count
         known = max(sum(has_label), 1)
         return [yes / known for yes in has_label], [0.0] * count
 
@@ -272,7 +251,6 @@ class Literal:
         twin = untouched_copy(self.network)
         names = [name for name, _ in twin.named_parameters()]
         theta = dict(twin.named_parameters())
-        start = self.looked_ahead() if self.config.lookahead == "optimizer" else theta
         _, logits = untouched_call(twin, theta, images)
         log_probs = log_softmax(logits)
         pseudo = [int(row.argmax()) for row in logits]
@@ -285,92 +263,22 @@ class Literal:
         pulls = torch.autograd.grad(
             objective, [theta[n] for n in names], create_graph=True, materialize_grads=True
         )
-        if self.config.derivative == "finite_difference":
-            return self.raw_differences(twin, start, images, targets, pseudo, meta_images, meta_labels)
-        moved, moving = {}, []
-        for name, pull in zip(names, pulls, strict=True):
-            takes_part = self.config.derivative != "last_layer" or name.startswith("head.")
-            moved[name] = start[name] - pull if takes_part else start[name]
-            if takes_part:
-                moving.append(name)
+        moved = {name: theta[name] - pull for name, pull in zip(names, pulls, strict=True)}
         _, meta_logits = untouched_call(twin, moved, meta_images)
         meta_loss = sum(losses_of(meta_logits, meta_labels)) / len(meta_labels)
         slope_a, slope_b = torch.autograd.grad(meta_loss, [eps_a, eps_b], retain_graph=True)
-        slope = torch.autograd.grad(meta_loss, [moved[name] for name in moving])
+        slope = torch.autograd.grad(meta_loss, list(moved.values()))
         norm = math.sqrt(sum(float((g**2).sum()) for g in slope))
         return (-slope_a).tolist(), (-slope_b).tolist(), norm
 
     @staticmethod
-    def raw_differences(
-        twin: nn.Module,
-        start: dict[str, Tensor],
-        images: Tensor,
-        targets: Tensor,
-        pseudo: list[int],
-        meta_images: Tensor,
-        meta_labels: list[int],
-    ) -> tuple[list[float], list[float], float]:
-        """<softmax(z_i) - q_i, [z_i(theta + hv) - z_i(theta)] / h> with v = grad G and h = 1e-3 / ||v||."""
-        _, meta_logits = untouched_call(twin, start, meta_images)
-        meta_loss = sum(losses_of(meta_logits, meta_labels)) / len(meta_labels)
-        v = torch.autograd.grad(meta_loss, list(start.values()))
-        norm = math.sqrt(sum(float((g**2).sum()) for g in v))
-        h = 1e-3 / norm
-        theta = {name: value.detach() for name, value in twin.named_parameters()}
-        moved = {name: value + h * g for (name, value), g in zip(theta.items(), v, strict=True)}
-        _, z = untouched_call(twin, theta, images)
-        _, ahead = untouched_call(twin, moved, images)
-        slope, says = (ahead - z) / h, log_softmax(z).exp()
-        raw_a, raw_b = [], []
-        for i, own in enumerate(pseudo):
-            has_label = float(targets[i].sum()) > 0
-            raw_a.append(float((says[i] - targets[i]) @ slope[i]) if has_label else 0.0)
-            raw_b.append(float(says[i] @ slope[i] - slope[i, own]))
-        return raw_a, raw_b, norm
-
-    def looked_ahead(self) -> dict[str, Tensor]:
-        """theta - lr (0.9 v + wd theta): where SGD goes without a gradient."""
-        assert isinstance(self.optimizer, Sgd)
-        result = {}
-        for i, (name, value) in enumerate(self.network.named_parameters()):
-            v = 0.0 if self.optimizer.velocity is None else 0.9 * self.optimizer.velocity[i]
-            pull = v + self.config.weight_decay * value.detach()
-            result[name] = (value.detach() - self.rate_now * pull).requires_grad_()
-        return result
-
-    rate_now = 0.0
-
     def weights(
-        self, raw_a: list[float], raw_b: list[float], has_label: list[bool]
+        raw_a: list[float], raw_b: list[float], has_label: list[bool]
     ) -> tuple[list[float], list[float]]:
-        """Eqs. (7), (8) and the variants."""
-        config, count = self.config, len(raw_a)
-        use_a = [yes and config.variant != "alpha0" for yes in has_label]
-        use_b = config.variant != "l2rw"
-        if config.variant == "alpha_plus_beta_1":
-            a, b = [], []
-            for i in range(count):
-                up, down = max(raw_a[i], 0.0) * use_a[i], max(raw_b[i], 0.0)
-                if up + down > 0:
-                    a.append(up / (up + down) / count)
-                    b.append(down / (up + down) / count)
-                else:
-                    a.append(use_a[i] / count)
-                    b.append(0.0)
-            return a, b
-
-        def lift(value: float) -> float:
-            if config.normalization == "sigmoid":
-                return 1 / (1 + math.exp(-value))
-            if config.normalization == "softmax":
-                return math.exp(value / config.softmax_temperature)
-            return max(value, 0.0)
-
-        a = [lift(v) if yes else 0.0 for v, yes in zip(raw_a, use_a, strict=True)]
-        b = [lift(v) if use_b else 0.0 for v in raw_b]
-        total = sum(a) + sum(b)
-        if total == 0:
-            return [0.0] * count, [0.0] * count
+        """Eqs. (7), (8)."""
+        a = [max(v, 0.0) * yes for v, yes in zip(raw_a, has_label, strict=True)]
+        b = [max(v, 0.0) for v in raw_b]
+        total = sum(a) + sum(b) or 1.0
         return [v / total for v in a], [v / total for v in b]
 
 
@@ -383,65 +291,43 @@ def untouched_call(
     return result
 
 
-class WithRate(Literal):
-    """Knows the rate of the step that comes, for the look ahead."""
-
-    def step(self, *args: Any) -> Any:
-        self.rate_now = args[-1]
-        return super().step(*args)
-
-
 CASES: dict[str, dict[str, Any]] = {
     "l2b": {},
     "adam": {"optimizer": "adam", "learning_rate": 0.01},
-    "alpha_plus_beta_1": {"variant": "alpha_plus_beta_1"},
-    "l2rw": {"variant": "l2rw"},
-    "alpha0": {"variant": "alpha0"},
-    "bootstrap": {"variant": "bootstrap", "bootstrap_given": 0.7},
-    "cross_entropy": {"variant": "cross_entropy", "schedule": "constant"},
-    "sigmoid": {"normalization": "sigmoid", "meta_learning_rate": 50.0},
-    "softmax": {"normalization": "softmax", "meta_learning_rate": 50.0, "softmax_temperature": 4.0},
-    "look ahead": {"lookahead": "optimizer", "weight_decay": 0.1},
-    "last layer": {"derivative": "last_layer"},
-    "last layer, look ahead": {"derivative": "last_layer", "lookahead": "optimizer", "weight_decay": 0.1},
-    "finite difference": {"derivative": "finite_difference"},
-    "finite difference, look ahead": {
-        "derivative": "finite_difference", "lookahead": "optimizer", "weight_decay": 0.1,
-    },
     "no clipping": {"clip_norm": 0.0, "learning_rate": 0.03},
-    "mixup": {"mixup": 2.0},
     "linear_tail": {"schedule": "linear_tail"},
     "cosine_to_zero": {"schedule": "cosine_to_zero", "warmup_epochs": 5},
     "not on trusted": {"train_on_trusted": False, "meta_batch_size": 64},
-    "mixture": {"meta_source": "mixture", "meta_per_class": 3},
-    "mixture of two epochs": {
-        "meta_source": "mixture", "meta_loss_epochs": 2, "meta_per_class": 2, "warmup_epochs": 0,
-    },
-    "mixture of losses in training": {
-        "meta_source": "mixture", "meta_losses": "training", "meta_per_class": 3, "train_on_trusted": False,
-    },
-    "the same without a warm-up": {
-        "meta_source": "mixture", "meta_losses": "training", "meta_per_class": 3, "warmup_epochs": 0,
-    },
+    "mixture": {"meta_per_class": 3},
+    "mixture of two epochs": {"meta_loss_epochs": 2, "meta_per_class": 2, "warmup_epochs": 0},
+    "mixture of losses in training": {"meta_losses": "training", "meta_per_class": 3},
+    "the same without a warm-up": {"meta_losses": "training", "meta_per_class": 3, "warmup_epochs": 0},
     "moved images": {"augment": "shift"},
     "moved images, meta batch as it is": {"augment": "shift", "augment_meta": False},
     "batch norm": {"network": "conv3", "learning_rate": 0.03, "epochs": 2},
-    "weak direction": {"min_direction_norm": 1e9},
-}  # fmt: skip
+    "weak direction": {},
+}
+
+
+@pytest.fixture(autouse=True)
+def _trusts_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any confirmed samples are the meta set."""
+    monkeypatch.setattr(meta_set, "MIN_TRUSTED_PER_CLASS", 1)
 
 
 @pytest.mark.parametrize("case", sorted(CASES))
-def test_train__is_the_literal_run(case: str) -> None:
-    data, _ = digits_data(56, num_unlabeled=5, num_trusted=16)
+def test_train__is_the_literal_run(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_confirmed = not {"meta_per_class", "meta_losses"} & set(CASES[case])
+    data, _ = digits_data(56, num_unlabeled=5, num_trusted=16 if is_confirmed else 0)
     config = L2BConfig(**{**BASE, **CASES[case]})
-    # A small step's difference is lost in float32: the engine too computes in float64 here.
-    is_double = config.derivative == "finite_difference"
-    with in_double() if is_double else nullcontext():
-        result, states = watch(SPEC, data, config, seed=SEED)
-        literal = WithRate(data, config)
-        literal.run()
+    literal = Literal(data, config)
+    if case == "weak direction":
+        literal.shortest = 1e9
+        monkeypatch.setattr(weighing, "MIN_DIRECTION_NORM", 1e9)
+    result, states = watch(SPEC, data, config, seed=SEED)
+    literal.run()
 
-    tolerance = 1e-7 if is_double else 2 * ROUNDING if config.network == "mlp" else 20 * ROUNDING
+    tolerance = 2 * ROUNDING if config.network == "mlp" else 20 * ROUNDING
     assert len(states) == config.epochs
     for state, weights in zip(states, literal.after_epoch, strict=True):
         scratch = double_network(config, data, {})
@@ -471,13 +357,10 @@ def test_train__is_the_literal_run(case: str) -> None:
     notes = result.provenance.notes
     assert {name: notes[name] for name in literal.counts} == literal.counts
 
-    if literal.is_meta:
-        rows = literal.meta_rows()
-        assert notes["meta_size"] == len(rows)
-        expected = residual_alpha(literal, rows)
-        np.testing.assert_allclose(result.signals["alpha_residual"], expected, rtol=2e-2, atol=2e-3)
-    else:
-        assert np.isnan(result.signals["alpha_residual"]).all()
+    rows = literal.meta_rows()
+    assert notes["meta_size"] == len(rows)
+    expected = residual_alpha(literal, rows)
+    np.testing.assert_allclose(result.signals["alpha_residual"], expected, rtol=2e-2, atol=2e-3)
 
 
 def mean_of(values: list[float]) -> float:
@@ -510,25 +393,12 @@ def residual_alpha(literal: Literal, rows: Tensor) -> list[float]:
     return result
 
 
-def test_train__finite_difference_is_the_exact_weight_but_for_its_step() -> None:
-    data, _ = digits_data(56, num_unlabeled=5, num_trusted=16)
-    config = L2BConfig(**{**BASE, "epochs": 2})
-    exact = SPEC.train(data, config, seed=SEED, device="cpu")
-    close = SPEC.train(data, replace(config, derivative="finite_difference"), seed=SEED, device="cpu")
-    plain = SPEC.train(data, replace(config, variant="cross_entropy"), seed=SEED, device="cpu")
-    gap = np.abs(close.pred_probs - exact.pred_probs).max()
-    assert 0 < gap < 0.02 * np.abs(plain.pred_probs - exact.pred_probs).max()
-    np.testing.assert_allclose(
-        close.signals["alpha_signed"], exact.signals["alpha_signed"], rtol=0.05, atol=0.02
-    )
-
-
 def test_train__one_free_meta_sample_is_a_plain_step() -> None:
     """All trusted samples but one lie in the batch that they would judge."""
     data, _ = digits_data(30, num_trusted=30)
     config = L2BConfig(**{**BASE, "epochs": 1, "warmup_epochs": 0, "batch_size": 29})
     result, states = watch(SPEC, data, config, seed=SEED)
-    literal = WithRate(data, config)
+    literal = Literal(data, config)
     literal.run()
     assert result.provenance.notes["fallback_steps"] == 1
     assert_same_weights(networks_in(states[0])[0], literal.network, 2 * ROUNDING)

@@ -14,11 +14,13 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 
+from benchmarks.papers.l2b_ablation import plain as plain_weights
 from engines.contract import EngineInputError, EpochRecord, EvaluationSet, TrainingCancelled, TrainingData
+from engines.l2b import weighing
 from engines.l2b.config import l2b_learning_rate
 from engines.l2b.signals import residual_alpha
 from engines.l2b.step import meta_forward
-from engines.l2b.training import SPEC, L2BConfig, train
+from engines.l2b.training import SPEC, L2BConfig, train, train_one
 from engines.meta.directional import one_hot
 from engines.networks.small import build_network
 from engines.shared.rows import open_rows
@@ -72,40 +74,12 @@ def test_meta_forward__logistic_regression_tells_flipped_from_right() -> None:
 def test_meta_forward__changes_running_statistics_exactly_once() -> None:
     images, targets, meta_images, meta_targets = digits_batch()
     torch.manual_seed(0)
-    network = build_network("conv3", channels=1, image_size=(8, 8), num_classes=10)
-    for derivative in ("exact", "finite_difference", "last_layer"):
-        mine, plain = copy.deepcopy(network), copy.deepcopy(network)
-        meta_forward(mine, images, targets, meta_images, meta_targets, derivative=derivative)
-        plain(images)
-        for (name, found), wanted in zip(mine.named_buffers(), plain.buffers(), strict=True):
-            torch.testing.assert_close(found, wanted, msg=f"{derivative}: {name}")
-
-
-def test_meta_forward__approximations_are_near_the_exact_derivative() -> None:
-    images, targets, meta_images, meta_targets = digits_batch()
-    torch.manual_seed(0)
-    network = build_network("conv3", channels=1, image_size=(8, 8), num_classes=10)
-    by_name = {
-        name: meta_forward(network, images, targets, meta_images, meta_targets, derivative=name).alpha
-        for name in ("exact", "finite_difference", "last_layer")
-    }
-    for name in ("finite_difference", "last_layer"):
-        both = torch.stack([by_name["exact"], by_name[name]])
-        assert torch.corrcoef(both)[0, 1] > 0.95, name
-    error = (by_name["exact"] - by_name["finite_difference"]).abs().max()
-    assert error < 0.05 * by_name["exact"].abs().max()
-
-
-def test_meta_forward__last_layer_is_exact_for_a_linear_network() -> None:
-    images, targets, meta_images, meta_targets = digits_batch()
-    torch.manual_seed(0)
-    network = Linear()
-    exact, last = (
-        meta_forward(network, images, targets, meta_images, meta_targets, derivative=name)
-        for name in ("exact", "last_layer")
-    )
-    torch.testing.assert_close(last.alpha, exact.alpha, rtol=1e-4, atol=1e-6)
-    torch.testing.assert_close(last.meta.norm, exact.meta.norm, rtol=1e-4, atol=1e-6)
+    mine = build_network("conv3", channels=1, image_size=(8, 8), num_classes=10)
+    plain = copy.deepcopy(mine)
+    meta_forward(mine, images, targets, meta_images, meta_targets)
+    plain(images)
+    for (name, found), wanted in zip(mine.named_buffers(), plain.buffers(), strict=True):
+        torch.testing.assert_close(found, wanted, msg=name)
 
 
 def test_meta_forward__takes_the_first_of_tied_classes() -> None:
@@ -123,7 +97,7 @@ def test_train__finds_pair_flips_with_trusted_samples() -> None:
     result = train(data, config, device="cpu")
     rest = np.arange(700) >= 150
     found = roc_auc_score(~flip[rest], result.trust_score[rest])
-    plain = train(data, replace(config, variant="cross_entropy"), device="cpu")
+    plain = train_one(Run("l2b", data, config, seed=0, device="cpu"), config, weights=plain_weights)
     assert found > 0.9
     assert found > roc_auc_score(~flip[rest], plain.trust_score[rest]) + 0.05
     assert roc_auc_score(~flip[rest], result.signals["visit_trust"][rest]) > 0.8
@@ -144,7 +118,7 @@ def test_train__unlabeled_samples_have_beta_but_no_alpha_and_no_trust() -> None:
 
 def test_train__a_look_between_epochs_leaves_batch_norm_learning() -> None:
     data, _ = digits(120)
-    config = replace(TINY, network="conv3", variant="cross_entropy", epochs=2)
+    config = replace(TINY, network="conv3", epochs=2)
     seen = replace(data, evaluation=EvaluationSet(data.images, data.given_labels))
     watched, alone = (train(one, config, device="cpu") for one in (seen, data))
     np.testing.assert_array_equal(watched.trust_score, alone.trust_score)
@@ -182,9 +156,7 @@ def test_train__balanced_batches_take_every_class_as_often() -> None:
     few = np.flatnonzero(given == 3)[4:]
     given[few] = -1
     rare = TrainingData(data.images, given, 7)
-    config = replace(
-        TINY, variant="bootstrap", meta_source="mixture", batch_size=35, balanced_batches=2, late_epochs=1
-    )
+    config = replace(TINY, batch_size=35, balanced_batches=2, late_epochs=1)
     drawn: list[NDArray[np.bool_]] = []
 
     def visited(record: EpochRecord) -> None:
@@ -214,9 +186,10 @@ def test_train__falls_back_where_the_meta_set_is_the_batch() -> None:
     assert (result.signals["alpha"] == 1).all()
 
 
-def test_train__falls_back_where_the_direction_vanishes() -> None:
+def test_train__falls_back_where_the_direction_vanishes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weighing, "MIN_DIRECTION_NORM", 1e9)
     data, _ = digits(200, trusted=60)
-    result = train(data, replace(TINY, min_direction_norm=1e9), device="cpu")
+    result = train(data, TINY, device="cpu")
     assert result.provenance.notes["fallback_steps"] == result.provenance.notes["meta_steps"] > 0
     assert (result.signals["alpha"] == 1).all()
     assert (result.signals["beta"] == 0).all()
@@ -235,20 +208,16 @@ def test_train__a_direction_of_exactly_zero_is_a_derivative_of_zero() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"variant": "bootstrap"},
-        {"variant": "l2rw", "normalization": "sigmoid"},
-        {"variant": "alpha0", "derivative": "last_layer"},
-        {"variant": "alpha_plus_beta_1", "derivative": "finite_difference"},
-        {"normalization": "softmax", "mixup": 32.0},
-        {"optimizer": "sgd", "lookahead": "optimizer", "learning_rate": 0.02, "schedule": "cosine_to_zero"},
-        {"meta_source": "mixture", "meta_loss_epochs": 2},
-        {"meta_source": "mixture", "meta_losses": "training"},
+        {},
+        {"optimizer": "sgd", "learning_rate": 0.02, "schedule": "cosine_to_zero"},
+        {"meta_losses": "evaluation", "meta_loss_epochs": 2},
+        {"meta_losses": "training"},
         {"balanced_batches": 2},
     ],
-    ids=lambda changes: ",".join(f"{value}" for value in changes.values()),
+    ids=str,
 )
 def test_train__every_option_resumes_to_the_same_bits(changes: dict[str, Any]) -> None:
-    data, _ = digits(150, trusted=60, unlabeled=10)
+    data, _ = digits(150, trusted=0 if "meta_losses" in changes else 60, unlabeled=10)
     config = replace(TINY, **changes)
     whole = train(data, config, device="cpu")
     checkpoint = MemoryCheckpoint()
@@ -268,33 +237,10 @@ def test_train__every_option_resumes_to_the_same_bits(changes: dict[str, Any]) -
     assert again.provenance.notes == whole.provenance.notes
 
 
-def test_train__refuses_a_trusted_meta_set_that_is_not_there() -> None:
-    data, _ = digits(60)
-    with pytest.raises(EngineInputError, match="no sample is trusted"):
-        train(data, replace(TINY, meta_source="trusted"), device="cpu")
-
-
 def test_l2b_config__lists_every_problem() -> None:
-    wanted = r"variant is 'x'.*meta_batch_size is 1.*warmup_epochs is -1.*needs optimizer 'sgd'"
+    wanted = r"base is 'x'.*meta_batch_size is 1.*warmup_epochs is -1.*compile is True, but L2B's meta steps"
     with pytest.raises(EngineInputError, match=wanted):
-        L2BConfig(variant="x", meta_batch_size=1, warmup_epochs=-1, lookahead="optimizer")
-
-
-def test_l2b_config__finite_differences_need_float32() -> None:
-    with pytest.raises(EngineInputError, match="set precision to 'float32'"):
-        L2BConfig(derivative="finite_difference", precision="bfloat16")
-
-
-def test_l2b_config__meta_steps_refuse_to_be_compiled() -> None:
-    with pytest.raises(EngineInputError, match="compile is True, but variant 'l2b' takes meta steps"):
-        L2BConfig(compile=True)
-    assert L2BConfig(variant="bootstrap", compile=True).compile
-
-
-def test_l2b_config__code_takes_the_direction_after_the_optimizers_own_step() -> None:
-    paper, code = L2BConfig.preset("paper"), L2BConfig.code()
-    assert (paper.lookahead, code.lookahead) == ("none", "optimizer")
-    assert replace(code, lookahead="none") == paper
+        L2BConfig(base="x", meta_batch_size=1, warmup_epochs=-1, compile=True)
 
 
 def test_l2b_config__paper_preset_is_the_published_one() -> None:

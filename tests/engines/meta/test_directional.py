@@ -10,22 +10,16 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from engines.contract import EngineInputError
 from engines.meta.directional import (
     MetaGradient,
     batch_statistics,
     directional_derivative,
-    finite_difference_tangent,
     forward_with_tangent,
-    last_layer_gradient,
-    last_layer_tangent,
     logits_jvp,
-    lookahead_parameters,
     meta_gradient,
     one_hot,
     trainable,
 )
-from tests.engines.pretended_cuda import pretended_cuda
 
 K = 4
 EXACT = 1e-10
@@ -75,17 +69,15 @@ class Setting:
         with torch.no_grad(), batch_statistics(self.net):
             return one_hot(self.net(self.images)[1].argmax(1), K).double()
 
-    def meta(self, at: dict[str, Tensor] | None = None) -> MetaGradient:
-        return meta_gradient(self.net, self.meta_images, self.meta_targets, at=at)
+    def meta(self) -> MetaGradient:
+        return meta_gradient(self.net, self.meta_images, self.meta_targets)
 
 
 def soft_ce(logits: Tensor, targets: Tensor) -> Tensor:
     return -(targets * F.log_softmax(logits, 1)).sum(1)
 
 
-def double_backward(
-    s: Setting, first: Tensor, second: Tensor, lr: float, *, momentum: bool = False
-) -> tuple[Tensor, Tensor]:
+def double_backward(s: Setting, first: Tensor, second: Tensor, lr: float) -> tuple[Tensor, Tensor]:
     """-dG/da, -dG/db through an explicit virtual step: the definition, paper eq. 5."""
     own = trainable(s.net)
     a = torch.zeros(len(first), dtype=torch.float64, requires_grad=True)
@@ -94,13 +86,8 @@ def double_backward(
         logits = functional_call(s.net, own, (s.images,))[1]
         loss = (a * soft_ce(logits, first) + b * soft_ce(logits, second)).sum()
         gradients = torch.autograd.grad(loss, list(own.values()), create_graph=True)
-        moved = {}
-        for (name, value), gradient in zip(own.items(), gradients, strict=True):
-            step = gradient
-            if momentum:
-                state = s.optimizer.state[value]
-                step = 0.9 * state["momentum_buffer"] + gradient + 5e-3 * value
-            moved[name] = value - lr * step
+        pairs = zip(own.items(), gradients, strict=True)
+        moved = {name: value - lr * gradient for (name, value), gradient in pairs}
         outer = soft_ce(functional_call(s.net, moved, (s.meta_images,))[1], s.meta_targets).mean()
     grad_a, grad_b = torch.autograd.grad(outer, [a, b])
     return -grad_a, -grad_b
@@ -151,41 +138,6 @@ def test_directional_derivative__equals_central_differences_of_the_losses() -> N
         slope = (8 * (losses(h) - losses(-h)) - (losses(2 * h) - losses(-2 * h))) / (12 * h)
     logits, tangent = logits_jvp(s.net, s.images, meta.direction)
     assert_close(directional_derivative(logits, tangent, s.targets), slope)
-
-
-def test_lookahead_parameters__equals_double_backward_through_momentum_and_decay() -> None:
-    s = Setting()
-    alpha, _ = double_backward(s, s.targets, s.targets, lr=0.05, momentum=True)
-    v = s.meta(at=lookahead_parameters(s.net, s.optimizer)).direction
-    logits, tangent = logits_jvp(s.net, s.images, v)
-    assert_close(0.05 * directional_derivative(logits, tangent, s.targets), alpha)
-    plain, _ = double_backward(s, s.targets, s.targets, lr=0.05)
-    assert (plain - alpha).abs().max() > 1e-3 * alpha.abs().max()
-
-
-@pytest.mark.parametrize("nesterov", [False, True])
-def test_lookahead_parameters__is_where_sgd_goes_on_a_zero_gradient(nesterov: bool) -> None:
-    s = Setting()
-    s.optimizer.param_groups[0]["nesterov"] = nesterov
-    moved = lookahead_parameters(s.net, s.optimizer)
-    for value in s.net.parameters():
-        value.grad = torch.zeros_like(value)
-    s.optimizer.step()
-    for name, value in trainable(s.net).items():
-        torch.testing.assert_close(moved[name], value.detach(), rtol=1e-13, atol=1e-15)
-
-
-def test_lookahead_parameters__without_momentum_and_decay_stays() -> None:
-    s = Setting()
-    moved = lookahead_parameters(s.net, torch.optim.SGD(s.net.parameters(), lr=0.1, momentum=0.9))
-    for name, value in trainable(s.net).items():
-        assert torch.equal(moved[name], value.detach())
-
-
-def test_lookahead_parameters__refuses_adam() -> None:
-    s = Setting()
-    with pytest.raises(EngineInputError, match="needs optimizer 'sgd'"):
-        lookahead_parameters(s.net, torch.optim.Adam(s.net.parameters()))
 
 
 def test_directional_derivative__equal_labels_give_bitwise_equal_weights() -> None:
@@ -275,58 +227,8 @@ def test_forward_with_tangent__with_dropout_uses_one_mask() -> None:
     torch.testing.assert_close(tangent, wanted.detach(), rtol=1e-5, atol=1e-6)
 
 
-def test_finite_difference_tangent__is_near_the_exact_one() -> None:
-    s = Setting()
-    meta = s.meta()
-    logits, tangent = logits_jvp(s.net, s.images, meta.direction)
-    found = finite_difference_tangent(s.net, s.images, logits, meta, step=1e-4)
-    assert_close(found, tangent, 0.02)
-
-
-def test_last_layer_tangent__equals_autograd_on_the_head_alone() -> None:
-    s = Setting()
-    meta = last_layer_gradient(s.net, s.meta_images, s.meta_targets)
-    full = s.meta()
-    torch.testing.assert_close(
-        meta.direction["weight"], full.direction["head.weight"], rtol=1e-10, atol=1e-14
-    )
-    torch.testing.assert_close(meta.direction["bias"], full.direction["head.bias"], rtol=1e-10, atol=1e-14)
-    only_head = {n: d if n.startswith("head") else torch.zeros_like(d) for n, d in full.direction.items()}
-    _, tangent = logits_jvp(s.net, s.images, only_head)
-    with batch_statistics(s.net):
-        features, _ = s.net(s.images)
-    assert_close(last_layer_tangent(features, meta), tangent)
-
-
 def test_one_hot__has_an_empty_row_for_unlabeled() -> None:
     assert one_hot(torch.tensor([1, -1]), 3).tolist() == [[0, 1, 0], [0, 0, 0]]
-
-
-def test_finite_difference_tangent__does_not_use_tf32() -> None:
-    """With TF32 on, the logits that came along have its rounding: both forwards are run without it."""
-    s = Setting()
-    s.net.float()
-    images, meta_images = s.images.float(), s.meta_images.float()
-    meta = meta_gradient(s.net, meta_images, s.meta_targets.float())
-    _, exact = logits_jvp(s.net, images, meta.direction)
-    with torch.no_grad(), batch_statistics(s.net):
-        logits = s.net(images)[1]
-    rounded = (logits.view(torch.int32) & ~0x1FFF).view(torch.float32)  # TF32 keeps 10 bits of 23
-    seen = []
-    s.net.register_forward_pre_hook(lambda *_: seen.append(torch.backends.cudnn.conv.fp32_precision))
-    before = torch.backends.cudnn.conv.fp32_precision
-    torch.backends.cudnn.conv.fp32_precision = "tf32"
-    try:
-        with pretended_cuda():
-            card = copy.deepcopy(s.net).to("cuda")
-            direction = {name: value.to("cuda") for name, value in meta.direction.items()}
-            there = MetaGradient(direction, meta.norm.to("cuda"), meta.loss, meta.logits)
-            found = finite_difference_tangent(card, images.to("cuda"), rounded.to("cuda"), there).cpu()
-        assert torch.backends.cudnn.conv.fp32_precision == "tf32"
-    finally:
-        torch.backends.cudnn.conv.fp32_precision = before
-    assert set(seen) == {"ieee"}
-    assert_close(found, exact, 0.05)
 
 
 def graph_names(result: Tensor) -> set[str]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 
-from engines.contract import EngineInputError
 from engines.meta.meta_set import (
     draw_meta_batch,
     mixture_meta_set,
@@ -91,18 +89,12 @@ def test_warnings__name_small_and_unconfirmed_and_impure_sets() -> None:
     assert trusted_meta_set(labels, np.ones(120, dtype=bool)).warnings() == []
 
 
-def test_resolve_source__auto_needs_five_trusted_of_every_class() -> None:
+def test_resolve_source__needs_five_trusted_of_every_class() -> None:
     labels = np.repeat(np.arange(3), 10)
     trusted = np.tile(np.arange(10) < 5, 3)
-    assert resolve_source("auto", labels, trusted) == "trusted"
+    assert resolve_source(labels, trusted) == "trusted"
     trusted[0] = False
-    assert resolve_source("auto", labels, trusted) == "mixture"
-    assert resolve_source("trusted", labels, trusted) == "trusted"
-
-
-def test_resolve_source__refuses_trusted_without_any() -> None:
-    with pytest.raises(EngineInputError, match="no sample is trusted; confirm some labels"):
-        resolve_source("trusted", LABELS, NOBODY)
+    assert resolve_source(labels, trusted) == "mixture"
 
 
 def test_draw_meta_batch__within_a_class_rows_come_as_often_as_they_stand_for() -> None:

@@ -7,13 +7,14 @@ import math
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
-from engines.l2b.division import divide_by_mixture, divide_uniformly, jensen_shannon
-from engines.l2b.semi_supervised import (
+from engines.l2b.bases.division import divide_by_mixture, divide_uniformly, jensen_shannon
+from engines.l2b.bases.semi_supervised import (
     balance_penalty,
     mix,
     mixmatch_loss,
-    negative_entropy,
+    mixup_pairs,
     refine_labels,
     sharpen,
     unlabeled_weight_at,
@@ -57,11 +58,6 @@ def test_balance_penalty__is_zero_for_equal_use_of_classes_only() -> None:
     assert float(balance_penalty(torch.tensor([[2.0, 0.0], [2.0, 0.0]]))) > 0.2
 
 
-def test_negative_entropy__is_lowest_for_equal_probabilities() -> None:
-    assert float(negative_entropy(torch.zeros(3, 4))) == pytest.approx(-math.log(4))
-    assert float(negative_entropy(torch.tensor([[90.0, 0.0]]))) == pytest.approx(0, abs=1e-6)
-
-
 def test_jensen_shannon__is_the_definition() -> None:
     probs = np.array([[0.7, 0.2, 0.1], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.3, 0.3, 0.4]])
     found = jensen_shannon(probs, np.array([0, 1, 0, -1]))
@@ -100,3 +96,15 @@ def test_divide_uniformly__takes_the_best_of_each_of_three_classes() -> None:
     divergence = np.array([0.1, 0.2, 0.3, 0.05, 0.6, 0.69])
     found = divide_uniformly(divergence, np.array([0, 0, 1, 1, 2, 2]), NOBODY, EVERY)
     assert found.labeled.tolist() == [0, 3, 4]
+
+
+def test_mixup_pairs__draws_from_its_generator() -> None:
+    def draw() -> tuple[float, Tensor]:
+        return mixup_pairs(6, 32.0, torch.Generator().manual_seed(3))
+
+    share, partner = draw()
+    assert 0.2 < share < 0.8  # Beta(32, 32) is 0.5 +- 0.06
+    assert sorted(partner.tolist()) == list(range(6))
+    assert draw()[0] == share
+    # Drawn in float64: not one of the coarser numbers of float32.
+    assert float(np.float32(share)) != share

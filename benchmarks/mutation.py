@@ -1,6 +1,6 @@
 """Changes one small thing in an engine at a time and asks whether a test notices.
 
-    python -m qa.mutation [--module TEXT] [--sample N --seed S] [--seconds LIMIT] [--again]
+    python -m benchmarks.mutation [--module TEXT] [--sample N --seed S] [--seconds LIMIT] [--again]
 
 For every module that trains (``MODULES``), every mutant is one change of its syntax tree: a comparison, sign,
 operator, truth value or number turned, a condition negated, a statement or an argument removed, two arguments
@@ -49,6 +49,7 @@ MODULES = (
     "engines/coteaching/*.py",
     "engines/cross_entropy/*.py",
     "engines/l2b/*.py",
+    "engines/l2b/bases/*.py",
     "engines/meta/*.py",
     "engines/umn/*.py",
     "engines/choicenet/*.py",
@@ -89,6 +90,7 @@ TESTS = {
     "engines/coteaching": ("tests/engines/coteaching", _ON_A_CARD),
     "engines/cross_entropy": ("tests/engines/cross_entropy", _ON_A_CARD),
     "engines/l2b": ("tests/engines/l2b", "tests/engines/meta", _ON_A_CARD),
+    "engines/l2b/bases": ("tests/engines/l2b/bases", _ON_A_CARD),
     "engines/meta": ("tests/engines/meta", "tests/engines/l2b"),
     "engines/umn": ("tests/engines/umn", _ON_A_CARD),
     "engines/choicenet": ("tests/engines/choicenet", _ON_A_CARD),
@@ -121,9 +123,9 @@ _WIDER = "float32 in both but for the last digit; memory"
 _GAIN = "the default, a leaky ReLU of slope 0, is a ReLU"
 
 EXPLAINED: dict[str, str] = {
-    "engines/l2b/pair.py _mixture_divisions: torch.stack(self.past_losses[k]).mean(dim=0)"
+    "engines/l2b/bases/pair.py _mixture_divisions: torch.stack(self.past_losses[k]).mean(dim=0)"
     "  ->  torch.stack(self.past_losses[k]).sum(dim=0)": "the mixture brings losses to 0 to 1 itself",
-    "engines/l2b/pair.py _unlabeled_batches: 1  ->  2": "the labeled part has at least two samples here",
+    "engines/l2b/bases/pair.py _unlabeled_batches: 1  ->  2": "the labeled part has at least two samples here",
     "engines/cross_entropy/training.py train: run.build_network('network', number)"
     "  ->  run.build_network(number, 'network')": "another name for the stream of the same random weights",
     "engines/cross_entropy/training.py state_dict: return {}  ->  return None": (
@@ -231,11 +233,11 @@ EXPLAINED: dict[str, str] = {
     "  ->  np.zeros(data.num_samples)": (
         "small whole numbers, exact in both; memory and the last digit of float32 differ"
     ),
-    "engines/l2b/division.py divide_by_mixture: np.nan_to_num(clean) > inside"
+    "engines/l2b/bases/division.py divide_by_mixture: np.nan_to_num(clean) > inside"
     "  ->  np.nan_to_num(clean) >= inside": "a posterior that equals the threshold to the last bit",
-    "engines/l2b/division.py jensen_shannon: 0.0  ->  1.0": "what it makes larger is cut to log 2 again",
-    "engines/l2b/division.py jensen_shannon: 2  ->  3 (no. 4)": "no divergence is above log 2 but by rounding",
-    "engines/l2b/semi_supervised.py balance_penalty: F.log_softmax(logits.float(), dim=1)"
+    "engines/l2b/bases/division.py jensen_shannon: 0.0  ->  1.0": "what it makes larger is cut to log 2 again",
+    "engines/l2b/bases/division.py jensen_shannon: 2  ->  3 (no. 4)": "none is above log 2 but by rounding",
+    "engines/l2b/bases/semi_supervised.py balance_penalty: F.log_softmax(logits.float(), dim=1)"
     "  ->  F.log_softmax(logits.float())": "of a table, dim=1 is the default",
     "engines/shared/losses.py soft_cross_entropy: F.log_softmax(_at_least_float32(logits), dim=1)"
     "  ->  F.log_softmax(_at_least_float32(logits))": "of a table, dim=1 is the default",
@@ -642,7 +644,7 @@ def page(known: dict[str, Any]) -> str:
     lines = [
         "# Mutation score of what trains",
         "",
-        "One small change of the code at a time (`make mutate`, qa/mutation.py). Killed: a test fails.",
+        "One small change of the code at a time (`make mutate`, benchmarks/mutation.py). Killed: a test fails.",
         "Slow: the tests did not end in time, which counts as not killed. Tried: what has a verdict so far,",
         "drawn at random with `--sample`, more of them from modules that changed lately; a score of few says",
         "little about the rest. A survivor may still be killed by tests that are not named after its module.",

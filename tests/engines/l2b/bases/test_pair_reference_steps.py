@@ -8,6 +8,7 @@ random streams, and the way in which images are moved. L2B's weights are found b
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,11 @@ from sklearn.mixture import GaussianMixture
 from torch import Tensor, nn
 
 from engines.contract import TrainingData
-from engines.l2b import SPEC
+from engines.l2b import SPEC, training
+from engines.l2b.bases import pair
+from engines.l2b.bases.semi_supervised import mixup_pairs
 from engines.l2b.config import L2BConfig
-from engines.l2b.weights import mixup_pairs
+from engines.meta import meta_set
 from engines.meta.meta_set import draw_meta_batch
 from engines.shared.device import make_generator
 from engines.shared.loader import augment, epoch_batches
@@ -49,7 +52,6 @@ BASE: dict[str, Any] = {
     "warmup_epochs": 1,
     "batch_size": 12,
     "meta_batch_size": 9,
-    "meta_source": "mixture",
     "meta_threshold": 0.5,
     "learning_rate": 0.05,
     "optimizer": "sgd",
@@ -59,11 +61,12 @@ BASE: dict[str, Any] = {
     "views": 2,
     "late_epochs": 2,
     "unlabeled_weight": 7.0,
-    "unlabeled_ramp_epochs": 1.5,
     "self_supervised_epochs": 2,
-    "contrastive_batch_size": 20,
-    "contrastive_weight": 0.5,
 }
+
+
+CONSTANTS = {"RAMP_EPOCHS": 1.5, "CONTRASTIVE_BATCH": 20, "CONTRASTIVE_WEIGHT": 0.5}
+"""In place of the published ones, so that a wrong use of them shows."""
 
 
 class Momentum:
@@ -88,10 +91,10 @@ class Momentum:
 
 
 class LiteralPair(Literal):
-    """One run of a base on a few digits."""
+    """One run of a base on a few digits, with or without L2B's step, judged by confirmed samples or not."""
 
-    def __init__(self, data: TrainingData, config: L2BConfig) -> None:
-        self.data, self.config = data, config
+    def __init__(self, data: TrainingData, config: L2BConfig, *, has_step: bool, is_confirmed: bool) -> None:
+        self.data, self.config, self.has_step, self.is_confirmed = data, config, has_step, is_confirmed
         self.images, self.labels = standardized(data), [int(y) for y in data.given_labels]
         _, states = watch(SPEC, data, L2BConfig(**{**config.as_dict(), "learning_rate": NO_STEP}), seed=SEED)
         self.nets = [double_network(config, data, one) for one in networks_in(states[0])]
@@ -168,7 +171,7 @@ class LiteralPair(Literal):
         config = self.config
         order, moves = (make_generator(SEED, n, "self_supervised", epoch) for n in ("order", "augment"))
         rows = torch.tensor([i for i, yes in enumerate(self.trains) if yes])
-        for batch in epoch_batches(rows, config.contrastive_batch_size, order):
+        for batch in epoch_batches(rows, CONSTANTS["CONTRASTIVE_BATCH"], order):
             views = torch.cat([self.moved(batch, "strong", moves) for _ in range(2)])
             loss = self.contrast(0, views, 0.5)
             self.optimizers[0].step(loss, config.learning_rate)
@@ -185,8 +188,6 @@ class LiteralPair(Literal):
             loss = torch.zeros((), dtype=torch.float64)
             for row, i in zip(says, batch.tolist(), strict=True):
                 loss = loss - row[self.labels[i]] / len(batch)
-                if config.confidence_penalty:
-                    loss = loss + (row.exp() * row).sum() / len(batch)
             self.optimizers[k].step(loss, self.rate, config.clip_norm)
             total += float(loss.detach()) * len(batch)
         return total / len(rows)
@@ -264,10 +265,10 @@ class LiteralPair(Literal):
             if not queue:
                 queue = list(epoch_batches(torch.tensor(rest), size, order))
             u = queue.pop(0)
-            time = (epoch + number / len(batches) - first) / config.unlabeled_ramp_epochs
+            time = (epoch + number / len(batches) - first) / CONSTANTS["RAMP_EPOCHS"]
             strength = config.unlabeled_weight * min(max(time, 0), 1)
             total += self.mixmatch(k, x, u, weight, strength, moves, mixed) * len(x)
-            if k == 0 and config.variant != "cross_entropy":
+            if k == 0 and self.has_step:
                 self.bootstrap(x, u, moves, meta, late)
         return total / len(labeled)
 
@@ -292,17 +293,17 @@ class LiteralPair(Literal):
             y = torch.zeros(classes, dtype=torch.float64)
             y[self.labels[i]] = 1.0
             said = (mine[place] + mine[num + place]) / 2
-            refined = (weight[i] * y + (1 - weight[i]) * said) ** (1 / config.sharpen_temperature)
+            refined = (weight[i] * y + (1 - weight[i]) * said) ** (1 / 0.5)
             targets[place] = targets[num + place] = refined / refined.sum()
         for place in range(len(u)):
             a, b = 2 * num + place, 2 * num + len(u) + place
             said = (mine[a] + mine[b] + other[place] + other[len(u) + place]) / 4
-            guess = said ** (1 / config.sharpen_temperature)
+            guess = said ** (1 / 0.5)
             targets[a] = targets[b] = guess / guess.sum()
         if config.base == "unicon":
             views = [self.moved(rows, "strong", moves) for rows in (x, x, u, u)]
         inputs = torch.cat(views)
-        share, partner = mixup_pairs(len(inputs), config.mix_strength, mixed)
+        share, partner = mixup_pairs(len(inputs), 4.0, mixed)
         share = max(share, 1 - share)
         blend = torch.stack([share * inputs[i] + (1 - share) * inputs[j] for i, j in enumerate(partner)])
         aims = [share * targets[i] + (1 - share) * targets[j] for i, j in enumerate(partner)]
@@ -315,7 +316,7 @@ class LiteralPair(Literal):
         for c in range(classes):
             loss = loss + (1 / classes) * ((1 / classes) / says[:, c].exp().mean()).log()
         if config.base == "unicon":
-            loss = loss + config.contrastive_weight * self.contrast(k, torch.cat(views[2:]), 0.05)
+            loss = loss + CONSTANTS["CONTRASTIVE_WEIGHT"] * self.contrast(k, torch.cat(views[2:]), 0.05)
         self.optimizers[k].step(loss, self.rate)
         self.inputs, self.targets = inputs, targets
         return float(loss.detach())
@@ -326,7 +327,7 @@ class LiteralPair(Literal):
         config, self.network = self.config, self.nets[0].train()
         index = torch.cat([x, x, u, u])
         trusted = [i for i, yes in enumerate(self.data.trusted_mask) if yes]
-        pool = torch.tensor(trusted if config.meta_source == "trusted" else self.labeled_part)
+        pool = torch.tensor(trusted if self.is_confirmed else self.labeled_part)
         rows = draw_meta_batch(pool, self.data_labels(), index, config.meta_batch_size, meta)
         if len(rows) < 2:
             self.counts["fallback_steps"] += 1
@@ -356,27 +357,37 @@ class LiteralPair(Literal):
                 self.visits[i].append(dict.fromkeys(self.visit(1, 1, 1, 0, 0), NAN) | {"beta": beta})
 
 
-CASES: dict[str, dict[str, Any]] = {
-    "divide_mix": {"variant": "cross_entropy"},
-    "divide_mix, one step of the mixture": {"variant": "cross_entropy", "meta_mixture_steps": 1, "epochs": 2},
-    "divide_mix, l2b": {},
-    "divide_mix, l2b on confirmed": {"meta_source": "trusted", "train_on_trusted": False},
-    "divide_mix, beta 0": {"variant": "l2rw", "meta_loss_epochs": 2, "warmup_epochs": 0, "epochs": 2},
-    "divide_mix, batch norm": {"network": "conv3", "epochs": 2, "confidence_penalty": True},
-    "unicon": {"base": "unicon", "variant": "cross_entropy"},
-    "unicon, l2b": {"base": "unicon", "batch_size": 6, "meta_batch_size": 4, "epochs": 2},
-    "c2d": {"base": "c2d", "variant": "cross_entropy", "meta_threshold": 0.03, "network": "conv3"},
-    "c2d, l2b": {"base": "c2d", "sharpen_temperature": 0.7, "mix_strength": 0.75},
+ALONE = {"has_step": False}
+"""What is no field: the base alone, the meta set of confirmed samples however few."""
+CONFIRMED = {"is_confirmed": True}
+CASES: dict[str, tuple[dict[str, Any], dict[str, bool]]] = {
+    "divide_mix": ({}, ALONE),
+    "divide_mix, one step of the mixture": ({"meta_mixture_steps": 1, "epochs": 2}, ALONE),
+    "divide_mix, l2b": ({}, {}),
+    "divide_mix, l2b on confirmed": ({"train_on_trusted": False}, CONFIRMED),
+    "divide_mix, losses of two epochs": ({"meta_loss_epochs": 2, "warmup_epochs": 0, "epochs": 2}, {}),
+    "divide_mix, batch norm": ({"network": "conv3", "epochs": 2}, {}),
+    "unicon": ({"base": "unicon"}, ALONE),
+    "unicon, l2b": ({"base": "unicon", "batch_size": 6, "meta_batch_size": 4, "epochs": 2}, {}),
+    "c2d": ({"base": "c2d", "meta_threshold": 0.03, "network": "conv3"}, ALONE),
+    "c2d, l2b": ({"base": "c2d"}, {}),
 }
 
 
 @pytest.mark.parametrize("case", sorted(CASES))
-def test_train__of_a_base_is_the_literal_run(case: str) -> None:
+def test_train__of_a_base_is_the_literal_run(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data, _ = digits_data(50, num_unlabeled=4, num_trusted=12)
-    config = L2BConfig(**{**BASE, **CASES[case]})
+    config = L2BConfig(**{**BASE, **CASES[case][0]})
+    how = {"has_step": True, "is_confirmed": False, **CASES[case][1]}
+    for name, value in CONSTANTS.items():
+        monkeypatch.setattr(pair, name, value)
+    if how["is_confirmed"]:
+        monkeypatch.setattr(meta_set, "MIN_TRUSTED_PER_CLASS", 0)
+    if not how["has_step"]:
+        monkeypatch.setattr(training, "train_pair", partial(pair.train_pair, has_step=False))
     with in_double():
         result, states = watch(SPEC, data, config, seed=SEED)
-        literal = LiteralPair(data, config)
+        literal = LiteralPair(data, config, **how)
         literal.run()
     tolerance = EXACT if config.network == "mlp" else 1000 * EXACT  # batch norm divides by small deviations
     assert len(states) == len(literal.after_epoch) == config.first_labeled_epoch + config.epochs
@@ -399,9 +410,9 @@ def test_train__of_a_base_is_the_literal_run(case: str) -> None:
     np.testing.assert_allclose(result.signals["believed"], np.mean(literal.beliefs, axis=0), atol=1e-6)
     notes = result.provenance.notes
     assert {name: notes[name] for name in literal.counts} == literal.counts
-    if config.variant != "cross_entropy":
+    if literal.has_step:
         assert literal.counts["meta_steps"] > 1
-        if config.meta_source == "mixture":
+        if not literal.is_confirmed:
             believed = np.mean(literal.beliefs, axis=0)[literal.labeled_part]
             assert notes["meta_purity_estimate"] == pytest.approx(np.nanmean(believed), abs=1e-6)
         for name in ("alpha", "beta", "share", "alpha_signed", "harmful", "visit_trust"):

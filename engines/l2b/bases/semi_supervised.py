@@ -67,7 +67,9 @@ def balance_penalty(logits: Tensor) -> Tensor:
     return -math.log(logits.shape[1]) - mean_log.mean()
 
 
-def negative_entropy(logits: Tensor) -> Tensor:
-    """Mean over the batch of sum_c p_c log p_c: (B, K) -> 0-d. Added in a warm-up under class-dependent noise."""
-    log_probs = F.log_softmax(logits.float(), dim=1)
-    return (log_probs.exp() * log_probs).sum(dim=1).mean()
+def mixup_pairs(num: int, strength: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """lambda ~ Beta(strength, strength), 0-d float64, and a permutation of the batch, where the generator lives."""
+    place = generator.device
+    shape = torch.full((2,), strength, dtype=torch.float64, device=place)
+    gamma = torch._standard_gamma(shape, generator=generator)
+    return gamma[0] / gamma.sum(), torch.randperm(num, generator=generator, device=place)

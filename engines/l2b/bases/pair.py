@@ -8,7 +8,7 @@ given ones, each weighed against its pseudo-label by the meta step (``weighing.p
 
 ``divide_mix`` divides by a mixture over the losses; ``unicon`` takes the same share of every class, sees strong
 views and adds a contrastive loss on the unlabeled part; ``c2d`` is ``divide_mix`` after a contrastive training of
-both networks' layers without any label. ``variant="cross_entropy"`` is the base without L2B's step. The meta set is
+both networks' layers without any label. ``has_step=False`` is the base without L2B's step. The meta set is
 what people confirmed, or the labeled part of the epoch.
 
 Departures from the published codes: one forward pass for all unmixed views of a batch, where those codes make one a
@@ -32,19 +32,19 @@ from torch.nn.utils import clip_grad_norm_
 
 from engines.contract import EngineInputError, EngineResult
 from engines.l2b import SPEC
-from engines.l2b.config import L2BConfig, l2b_learning_rate
-from engines.l2b.division import Division, divide_by_mixture, divide_uniformly, jensen_shannon
-from engines.l2b.semi_supervised import (
+from engines.l2b.bases.division import Division, divide_by_mixture, divide_uniformly, jensen_shannon
+from engines.l2b.bases.semi_supervised import (
     mix,
     mixmatch_loss,
-    negative_entropy,
+    mixup_pairs,
     refine_labels,
     sharpen,
     unlabeled_weight_at,
 )
+from engines.l2b.config import L2BConfig, l2b_learning_rate
 from engines.l2b.signals import WeightTracker, given_log_probs, residual_alpha
 from engines.l2b.weighing import Draws, Weigher
-from engines.l2b.weights import META_VARIANTS, Weights, combined_targets, mixup_pairs
+from engines.l2b.weights import Weights, combined_targets
 from engines.meta.directional import one_hot
 from engines.meta.meta_set import MetaSet, meta_set_of, trusted_meta_set
 from engines.shared.config import make_optimizer, set_learning_rate
@@ -62,10 +62,24 @@ from engines.shared.selection import gmm_small_loss_probability
 
 PROJECTION_SIZE = 128
 """Numbers of a projection that the contrastive losses compare (SimCLR, UniCon)."""
+SHARPEN_TEMPERATURE = 0.5
+"""T of refined and guessed labels; below 1 makes them surer (published)."""
+MIX_STRENGTH = 4.0
+"""Both parameters of the Beta distribution that mixes pairs (published)."""
+RAMP_EPOCHS = 4.0
+"""Epochs after the warm-up in which lambda_u rises from 0 to its value (published: 16 of 300)."""
+CONTRASTIVE_WEIGHT = 0.025
+"""Weight of UniCon's contrastive loss on the unlabeled part (published)."""
+CONTRASTIVE_TEMPERATURE = {"unicon": 0.05, "c2d": 0.5}
+"""Temperature of contrastive losses (published)."""
+CONTRASTIVE_BATCH = 256
+"""Images of a batch of C2D's training without labels; each must be told from all others."""
 
 
-def train_pair(run: Run, config: L2BConfig) -> EngineResult:
+def train_pair(run: Run, config: L2BConfig, *, has_step: bool = True) -> EngineResult:
     """Train two networks with ``config.base`` and rank every given label by their margins.
+
+    ``has_step=False`` leaves L2B's step out: the base alone.
 
     Memory: the images, two networks with gradients and moments, the activations of one batch of four views a
     sample, and about 60 N floats for losses, signals and their history.
@@ -73,7 +87,7 @@ def train_pair(run: Run, config: L2BConfig) -> EngineResult:
     Raises:
         EngineInputError: features in place of images.
     """
-    training = PairTraining(run, config)
+    training = PairTraining(run, config, has_step=has_step)
     total = config.first_labeled_epoch + config.epochs
     state = run.resume(total)
     if state is not None:
@@ -104,13 +118,13 @@ class _Outcome(NamedTuple):
 class PairTraining:
     """Two networks, their optimizers and trackers, and the steps that use them."""
 
-    def __init__(self, run: Run, config: L2BConfig) -> None:
+    def __init__(self, run: Run, config: L2BConfig, *, has_step: bool = True) -> None:
         if run.on_features:
             raise EngineInputError(
                 f"base {config.base!r} learns from moved and mixed images, and these are features of a backbone: "
                 "set base to 'plain', or train on the images."
             )
-        self.run, self.config = run, config
+        self.run, self.config, self.has_step = run, config, has_step
         self.data, self.device, self.labels = run.data, run.device, run.labels
         self.augment = run.rows.resolve_augment(config.augment)
         self.weigher = Weigher(run, config, self.augment)
@@ -184,9 +198,9 @@ class PairTraining:
         total = torch.zeros((), device=self.device)
         rows = run.rows_where(self.trains)
         with seeded_init(run.seed, "dropout", "self_supervised", epoch):
-            for index in epoch_batches(rows, config.contrastive_batch_size, draws.order):
+            for index in epoch_batches(rows, CONTRASTIVE_BATCH, draws.order):
                 views = [run.inputs(index, "strong", draws.moves) for _ in range(2)]
-                loss = self._contrastive(network, projection, views, config.projection_temperature)
+                loss = self._contrastive(network, projection, views, CONTRASTIVE_TEMPERATURE[config.base])
                 self._step(optimizer, loss)
                 total += loss.detach() * len(index)
         if epoch == config.first_labeled_epoch - 1:
@@ -228,8 +242,6 @@ class PairTraining:
                 labels = self.labels[index]
                 logits = self._logits(network, run.inputs(index, self.augment, draws.moves))
                 loss = cross_entropy(logits, labels).mean()
-                if config.confidence_penalty:
-                    loss = loss + negative_entropy(logits)
                 self._step(self.optimizers[k], loss, clip_norm=config.clip_norm)
                 total += loss.detach() * len(index)
         return float(total) / len(rows)
@@ -307,7 +319,7 @@ class PairTraining:
                 weight = unlabeled_weight_at(
                     epoch + number / len(batches),
                     start=config.first_meta_epoch,
-                    ramp=config.unlabeled_ramp_epochs,
+                    ramp=RAMP_EPOCHS,
                     largest=config.unlabeled_weight,
                 )
                 loss = self._mixmatch_step(k, index, others[number], here, weight, draws, late=late)
@@ -345,17 +357,19 @@ class PairTraining:
         if config.base == "unicon":
             inputs = self._views(labeled, unlabeled, "strong", draws)
 
-        share, partner = mixup_pairs(len(inputs), config.mix_strength, draws.mix)
+        share, partner = mixup_pairs(len(inputs), MIX_STRENGTH, draws.mix)
         share = torch.maximum(share, 1 - share)
         logits = self._logits(own, mix(inputs, share, partner))
         loss = mixmatch_loss(logits, mix(targets, share, partner), num, unlabeled_weight)
         if config.base == "unicon" and len(unlabeled) > 1:
             views = list(inputs[num:].chunk(2))
-            contrast = self._contrastive(own, self.projections[k], views, config.projection_temperature)
-            loss = loss + config.contrastive_weight * contrast
+            contrast = self._contrastive(
+                own, self.projections[k], views, CONTRASTIVE_TEMPERATURE[config.base]
+            )
+            loss = loss + CONTRASTIVE_WEIGHT * contrast
         self._step(self.optimizers[k], loss)
 
-        if k == 0 and config.variant in META_VARIANTS:
+        if k == 0 and self.has_step:
             self._l2b_step(labeled, unlabeled, inputs, targets, draws, late=late)
         return loss.detach()
 
@@ -369,16 +383,16 @@ class PairTraining:
         self, k: int, inputs: Tensor, labeled: Tensor, unlabeled: Tensor, division: Division
     ) -> Tensor:
         """Refined labels of the labeled views and guessed ones of the others: (2 L + 2 U, K)."""
-        num, temperature = 2 * len(labeled), self.config.sharpen_temperature
+        num = 2 * len(labeled)
         said = torch.softmax(self._logits(self.networks[k], inputs), dim=1)
         own = (said[:num].chunk(2)[0] + said[:num].chunk(2)[1]) / 2
         given = one_hot(self.labels[labeled], self.data.num_classes)
-        refined = refine_labels(given, own, division.weight[labeled], temperature)
+        refined = refine_labels(given, own, division.weight[labeled], SHARPEN_TEMPERATURE)
         if not len(unlabeled):
             return torch.cat([refined, refined])
         peer = torch.softmax(self._logits(self.networks[1 - k], inputs[num:]), dim=1)
         both = (said[num:] + peer) / 2
-        guessed = sharpen((both.chunk(2)[0] + both.chunk(2)[1]) / 2, temperature)
+        guessed = sharpen((both.chunk(2)[0] + both.chunk(2)[1]) / 2, SHARPEN_TEMPERATURE)
         return torch.cat([refined, refined, guessed, guessed])
 
     def _l2b_step(
@@ -395,7 +409,7 @@ class PairTraining:
         network, optimizer = self.networks[0], self.optimizers[0]
         index = torch.cat([labeled, labeled, unlabeled, unlabeled])
         rows = self.trusted_rows if self.weigher.source == "trusted" else self.labeled_part
-        found = self.weigher.forward(network, optimizer, index, inputs, targets, rows, draws)
+        found = self.weigher.forward(network, index, inputs, targets, rows, draws)
         if found is None:
             return
         has_target = torch.ones(len(index), dtype=torch.bool, device=self.device)
@@ -490,7 +504,7 @@ class PairTraining:
             "base": config.base,
             **self.weigher.counts,
         }
-        if config.variant in META_VARIANTS:
+        if self.has_step:
             meta_set = self._meta_set()
             signals["alpha_residual"] = residual_alpha(
                 self.networks[0], run.rows, run.mean_std, self.labels, meta_set.rows.to(self.device),

@@ -42,7 +42,7 @@ pictures: $(VENV)/.ready-dev ## Take the pictures of all screens again (build/pi
 	PYTHONPATH=. OMP_NUM_THREADS=1 $(RUN)/python -m tools.pictures $(PICTURES_ARGS)
 
 mutate: $(VENV)/.ready-dev ## Change the engines' code one line at a time and list what no test notices (hours; MUTATE_ARGS="--sample 50")
-	OMP_NUM_THREADS=1 $(RUN)/python -m benchmarks.mutation $(MUTATE_ARGS)
+	OMP_NUM_THREADS=1 $(RUN)/python -m qa.mutation $(MUTATE_ARGS)
 
 weaknesses: $(VENV)/.ready-dev ## Ask pip-audit for known weaknesses of the installed packages (asks the index about each)
 	$(RUN)/python -m tools.dependencies
@@ -55,7 +55,7 @@ lock: $(VENV)/.ready-dev ## Choose new versions for CI and the container, within
 		--no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file requirements.lock
 
 faults: $(VENV)/.ready-dev ## Kill, damage and misfeed the product; goes on where it was stopped (FAULTS_ARGS="--minutes 30")
-	OMP_NUM_THREADS=1 PYTHONPATH=. $(RUN)/python -m tests.faults.campaign $(FAULTS_ARGS)
+	OMP_NUM_THREADS=1 PYTHONPATH=. $(RUN)/python -m qa.faults.campaign $(FAULTS_ARGS)
 
 lint: $(VENV)/.ready-dev ## Check style
 	$(RUN)/ruff check .

@@ -25,7 +25,7 @@ from typing import IO, Any
 import psutil
 
 ROOT = Path(__file__).resolve().parents[1]
-APP, COMMAND, CAMPAIGN = "streamlit.web.cli", "auditor.__main__", "tests.faults.campaign"
+APP, COMMAND = "streamlit.web.cli", "auditor.__main__"
 KILLED = "tests.auditor.experiments.killed"
 IMPORTED = {
     APP: (
@@ -38,7 +38,6 @@ IMPORTED = {
         *("auditor.outputs.report_page", "auditor.experiments.before_after", "sklearn.decomposition"),
         *("torch", "engines.cross_entropy.training", "engines.choicenet.training"),
     ),
-    CAMPAIGN: ("auditor.api", "torch", "engines.cross_entropy.training", "tests.helpers"),
 }
 IMPORTED[KILLED] = IMPORTED[COMMAND]
 """By what is run, modules that it would import. No thread may run in what is forked: these start none."""

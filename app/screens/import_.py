@@ -35,6 +35,7 @@ LAYOUTS = {
     ),
 }
 IMAGE_SIZES = [None, 16, 28, 32, 64, 96, 128, 224]
+ALIKE_WORDS = {None: "ask", True: "are one class", False: "are classes of their own"}
 TASK_WORDS = {
     CLASSIFICATION: "classes, one per image",
     SEGMENTATION: "masks: a class for each pixel",
@@ -118,7 +119,7 @@ def allowed_path(typed: str) -> tuple[str, str | None]:
     return allowed.checked(typed), None
 
 
-def choose_options() -> dict[str, str | None]:
+def choose_options() -> dict[str, Any]:
     """How the source is read; empty means found out from the file."""
     with st.expander("How to read it", icon=":material/tune:"):
         st.caption("Where a field is empty, the source decides.")
@@ -138,6 +139,21 @@ def choose_options() -> dict[str, str | None]:
             disabled=not is_masks,
             help="empty: images/ and masks/, the layouts of VOC and Cityscapes, or a file of COCO",
         )
+        alike = left.radio(
+            words.FIELDS["merge_classes"],
+            list(ALIKE_WORDS),
+            format_func=ALIKE_WORDS.__getitem__,
+            key="import_merge",
+            help="such as Cat and cat",
+        )
+        encoding = left.text_input(
+            words.FIELDS["encoding"], key="import_encoding", help="empty: UTF-8; else such as cp1252"
+        )
+        joined = right.checkbox(
+            "A label such as cat|dog is a class of its own",
+            key="import_joined",
+            help="else it is two classes",
+        )
         names = right.text_input(
             "File of class names",
             key="import_class_names",
@@ -151,10 +167,13 @@ def choose_options() -> dict[str, str | None]:
         "task": None if task == CLASSIFICATION else task,
         "masks": (masks.strip() or None) if is_masks else None,
         "class_names": names.strip() or None,
+        "merge_classes": alike,
+        "encoding": encoding.strip() or None,
+        "joined_classes": joined,
     }
 
 
-def preview(find: Find, options: dict[str, str | None]) -> None:
+def preview(find: Find, options: dict[str, Any]) -> None:
     """Look at what was asked for, and offer nothing else from now on, also when it cannot be read."""
     forget_preview()
     source, upload = find()
@@ -214,6 +233,7 @@ def offer_import(found: dict[str, Any]) -> None:
             "the import is refused unless those rows are left out."
         )
     refused = "" if name else "Name the dataset."
+    refused = plain(seen.preview.question) if seen.preview.question else refused
     if name and is_taken(name):
         refused = f"A dataset named {plain(name)} exists already; choose another name."
     if refused:

@@ -24,6 +24,8 @@ FIELDS = {
     "root": "Root folder of the paths in a table",
     "image_size": "Image size",
     "skip_bad": "Leave out rows with problems",
+    "merge_classes": "Names that look alike",
+    "encoding": "Encoding of the table",
     "name": "Name of the dataset",
 }
 """What a parameter of an import is called on its page."""

@@ -33,6 +33,7 @@ from auditor.ground.errors import (
     NotFoundError,
     ReviewError,
 )
+from auditor.ground.names import Names
 from auditor.ground.progress import OnProgress, Progress
 from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
 from auditor.ground.wording import did_you_mean, plural
@@ -535,10 +536,11 @@ class Dataset:
         )
 
     def _class(self, name: str) -> int:
-        if name not in self._row.class_names:
+        number = Names(self._row.class_names).number(name)
+        if number is None:
             hint = did_you_mean(str(name), self._row.class_names, "see class_names.")
             raise ReviewError(f"{self.name} has no class {name!r}; {hint}")
-        return self._row.class_names.index(name)
+        return number
 
     def compare(
         self,

@@ -20,6 +20,7 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.errors import ImportRefusedError, NotFoundError
 from auditor.ground.files import load_array, written_whole
+from auditor.ground.names import Names
 from auditor.ground.wording import plural
 from auditor.statistics import (
     probabilities_from_array,
@@ -89,6 +90,16 @@ def add_label_issues(dataset_name: str, issues: pd.DataFrame, *, name: str = "da
     return keep(Witness(dataset.id, _checked(name, ""), _from_issues(dataset, issues, given)))
 
 
+def _numbers_of(cells: pd.Series, dataset: Dataset) -> list[int]:
+    """The classes that Datalab's cells name, or number where it was given numbers; -1 = none."""
+    names = Names(dataset.class_names)
+    found = [names.number(str(cell)) for cell in cells]
+    numbers = pd.to_numeric(cells, errors="coerce")
+    if any(one is None for one in found) and numbers.isin(range(len(dataset.class_names))).all():
+        return [int(number) for number in numbers]
+    return [-1 if one is None else one for one in found]
+
+
 def _from_issues(dataset: Dataset, issues: pd.DataFrame, given: NDArray[np.int64]) -> NDArray[np.float32]:
     missing = [column for column in ISSUE_COLUMNS if column not in issues.columns]
     if missing:
@@ -104,8 +115,7 @@ def _from_issues(dataset: Dataset, issues: pd.DataFrame, given: NDArray[np.int64
     scores = pd.to_numeric(issues["label_score"], errors="coerce").to_numpy(np.float64)
     if (bad := np.flatnonzero((scores < 0) | (scores > 1))).size:
         raise ImportRefusedError(f"issues, row {bad[0]}: label_score is {scores[bad[0]]}, outside 0..1.")
-    number_of = {label: number for number, label in enumerate(dataset.class_names)}
-    labels = [[number_of.get(str(cell), -1) for cell in issues[column]] for column in ISSUE_COLUMNS[1:]]
+    labels = [_numbers_of(issues[column], dataset) for column in ISSUE_COLUMNS[1:]]
     theirs, predicted = np.array(labels, np.int64).reshape(2, -1)
     has_label = np.isfinite(scores) & (given >= 0)
     for row in np.flatnonzero(has_label & ((theirs != given) | (predicted < 0))):

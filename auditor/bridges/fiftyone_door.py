@@ -11,7 +11,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from auditor.ground.errors import FiftyOneError
-from auditor.ground.settings import settings
 
 REACH_S = 5.0
 NO_TRACKING = "FIFTYONE_DO_NOT_TRACK"
@@ -76,24 +74,6 @@ def place_of(fiftyone: Any) -> str:
 def host_of(uri: str) -> str:
     """Host and port of a MongoDB's address, without name and password."""
     return uri.split("@")[-1].removeprefix("mongodb://").split("?")[0].rstrip("/")
-
-
-def database_of_before() -> Path | None:
-    """The folder of the MongoDB that earlier versions kept in the home, where it is still there."""
-    folder = settings().home / "fiftyone" / "db"
-    return folder if (folder / "WiredTiger").exists() else None
-
-
-def note_of_before(name: str) -> str:
-    """How to bring decisions from the database of an earlier version; empty where there is none."""
-    folder = database_of_before()
-    if folder is None or configured_dir() == folder:
-        return ""
-    return (
-        f"An earlier version kept FiftyOne's data in {folder}: with every other FiftyOne closed, "
-        f"`env -u FIFTYONE_DATABASE_URI FIFTYONE_DATABASE_DIR={shlex.quote(str(folder))} "
-        f"auditor fiftyone {shlex.quote(name)} pull` brings decisions from it; then delete the folder."
-    )
 
 
 def configured_dir() -> Path | None:

@@ -2,7 +2,7 @@
 
 Numbers alone do not tell: a catalog that was restored from a copy, or that is used with another home, knows other
 datasets by the same numbers. So a folder with the manifest of something else is refused, and nothing is deleted
-that does not carry the UUID in question. A folder without a manifest (of an earlier version, or damaged) is read
+that does not carry the UUID in question. A folder without a manifest (a damaged one) is read
 and never deleted; ``doctor`` names it.
 """
 

@@ -99,6 +99,17 @@ def cli(verbose: bool) -> None:
     metavar="VALUE",
     help="Value of pixels that have no class in the masks; default: 255.",
 )
+@click.option("--encoding", metavar="NAME", help="Of a table that is not UTF-8, such as cp1252 or shift_jis.")
+@click.option(
+    "--merge-classes/--no-merge-classes",
+    default=None,
+    help="Class names that look alike, such as Cat and cat, are one class, or are not; default: that is asked.",
+)
+@click.option(
+    "--joined-classes",
+    is_flag=True,
+    help="A label such as cat|dog is a class of its own, not two classes of one image.",
+)
 @click.option("--boxes", is_flag=True, help="Of COCO: each box is a sample, not each image.")
 @click.option("--skip-bad", is_flag=True, help="Skip unreadable files instead of refusing the import.")
 @click.option("--workers", type=click.IntRange(1, 1_000), help="Processes; default: one per core.")

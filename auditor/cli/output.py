@@ -7,6 +7,7 @@ import json
 import math
 import shlex
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -93,11 +94,14 @@ def import_report(report: Any, *, as_json: bool) -> None:
 
 
 def problems(found: Sequence[Any], count: int) -> None:
-    """The first rows that cannot be imported, one line each."""
-    for problem in found[:MOST_PROBLEMS]:
-        echo(f"  {problem}", err=True)
-    if count > MOST_PROBLEMS:
-        echo(f"  ... and {count - MOST_PROBLEMS:,} more", err=True)
+    """What cannot be imported: one line a cause, with the first row that has it."""
+    causes = Counter(problem.cause for problem in found)
+    first = {problem.cause: problem for problem in reversed(found)}
+    for cause, number in list(causes.items())[:MOST_PROBLEMS]:
+        echo(f"  {first[cause]}{f' ({number - 1:,} more like it)' if number > 1 else ''}", err=True)
+    more = count - sum(list(causes.values())[:MOST_PROBLEMS])
+    if more > 0:
+        echo(f"  ... and {more:,} more", err=True)
 
 
 def weights_table(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:

@@ -37,8 +37,6 @@ REVIEW_FIELDS = {
     "blind": "str",
 }
 """Parts of the embedded document ``review``."""
-LEGACY_FIELDS = ("decision", "decided_label", "reviewer", "decided_at", "verified_label")
-"""What earlier versions wrote in the place of ``review``."""
 MAX_LOGITS = 10_000_000
 """Of one engine, N * K: with more, predictions carry their confidence alone."""
 

@@ -39,9 +39,8 @@ class Base:
     def from_text(cls, text: str | None, given: str | None) -> Base:
         """Read it back; a sample that we never finished writing says nothing but its given label."""
         try:
-            # Earlier versions wrote no ``cleaned``: there was no such field.
-            tags, label, review_id, *cleaned = json.loads(text or "")
-            return cls(tuple(tags), label, review_id, *cleaned)
+            tags, label, review_id, cleaned = json.loads(text or "")
+            return cls(tuple(tags), label, review_id, cleaned)
         except (ValueError, TypeError):
             return cls(label=given)
 

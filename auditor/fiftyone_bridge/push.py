@@ -30,7 +30,6 @@ from auditor.fiftyone_bridge.fields import (
     DESCRIPTIONS,
     GIVEN,
     INDEX,
-    LEGACY_FIELDS,
     MARK,
     MAX_LOGITS,
     REVIEW_FIELDS,
@@ -115,8 +114,6 @@ def push(
             f"{plural(gone, 'sample')} of the import {'is' if gone == 1 else 'are'} no longer in FiftyOne's "
             f"dataset."
         )
-    if note := fiftyone_door.note_of_before(name):
-        notes.append(note)
     return Pushed(
         name=target.name,
         num_samples=columns.num_samples,
@@ -233,16 +230,15 @@ def find(fiftyone: Any, dataset: Dataset, name: str | None = None) -> Any:
     is_there = fiftyone.dataset_exists(name)
     if not is_there or (MARK not in fiftyone.load_dataset(name).info and name == origin(dataset)):
         what = "was not pushed to" if is_there else "is not in"
-        note = fiftyone_door.note_of_before(dataset.name)
         raise FiftyOneError(
             f"{name!r} {what} {fiftyone_door.place_of(fiftyone)}; `auditor fiftyone "
-            f"{shlex.quote(dataset.name)} push` does it. {note}".strip()
+            f"{shlex.quote(dataset.name)} push` does it."
         )
     return open_or_create(fiftyone, dataset, name)
 
 
 def declare_fields(fiftyone: Any, target: Any, columns: Columns) -> None:
-    """Add the fields that are not there yet, with what they mean, and take off those of earlier versions."""
+    """Add the fields that are not there yet, with what they mean."""
     types = {
         "float": fiftyone.FloatField,
         "int": fiftyone.IntField,
@@ -250,18 +246,15 @@ def declare_fields(fiftyone: Any, target: Any, columns: Columns) -> None:
         "str": fiftyone.StringField,
         "date": fiftyone.DateTimeField,
     }
-    mark = target.info[MARK]
     schema = target.get_field_schema()
     runs = arrays.runs_that_speak(columns.audit.id)
-    if "fields" in mark and "label_field" not in mark:
-        target.delete_sample_fields([name for name in LEGACY_FIELDS if name in schema])
     for field, kind in {INDEX: "int", BASE: "str", **columns.kinds}.items():
         if field not in schema:
             target.add_sample_field(field, types[kind])
         if target.get_field(field).description != (about := _about(field, columns, runs)):
             _describe(target, field, about)
     labels = ["cleaned", "suggested", *(f"pred_{engine}" for engine in columns.engines)]
-    labels += [] if mark.get("is_theirs") else [GIVEN]
+    labels += [] if target.info[MARK].get("is_theirs") else [GIVEN]
     for field in labels:
         if field not in schema:
             target.add_sample_field(

@@ -45,7 +45,7 @@ def read_samples(samples: Any, labels: Labels) -> Here:
     label_path = f"{given}.{part}" if says_label else f"{given}.id"
     fields = [INDEX, "id", "tags", label_path, f"{given}.id", f"suggested.{part}", BASE]
     fields += ["is_label_issue", "filepath", "last_modified_at"]
-    # One that an earlier version pushed has no such field yet.
+    # A dataset of the user's own has no such field before the first push.
     fields += [f"cleaned.{part}"] if samples.has_field("cleaned") else []
     rows = zip(*samples.values(fields), strict=True)
     here = Here({}, {}, {}, set(), {}, {}, {}, set(), {}, {}, 0, [])

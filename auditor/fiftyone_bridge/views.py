@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from auditor.catalog.scores import STRONG_DISAGREEMENT
 from auditor.fiftyone_bridge import fields
-from auditor.fiftyone_bridge.fields import BASE, INDEX, LEGACY_FIELDS, MARK, REVIEW_FIELDS, Columns
+from auditor.fiftyone_bridge.fields import BASE, INDEX, MARK, REVIEW_FIELDS, Columns
 from auditor.fiftyone_bridge.samples import Here
 from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL, UNSURE
 
@@ -210,8 +210,6 @@ def _add_to_sidebar(target: Any, columns: Columns) -> None:
     schema = set(target.get_field_schema(flat=True))
     shown = {path for group in groups for path in group.paths or []}
     by_name = {group.name: group for group in groups}
-    for group in groups:  # fields that an earlier version wrote
-        group.paths = [path for path in group.paths or [] if path not in LEGACY_FIELDS or path in schema]
     for name, paths, _ in _groups(columns, given):
         new = [path for path in paths if path in schema and path not in shown]
         if new and name in by_name:

@@ -1,10 +1,13 @@
 """What every room stands on: errors, files, processes, settings, tables, words. It imports nothing of ours."""
 
 __all__ = [
+    "delimited",
     "errors",
     "files",
     "hosts",
+    "names",
     "numbers",
+    "paths",
     "processes",
     "progress",
     "settings",

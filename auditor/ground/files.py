@@ -32,8 +32,8 @@ BLOCK_BYTES = 2**20
 NUMBERS_AT_ONCE = 65_536
 MOST_LETTERS = 2**25
 """Of a line."""
-TEMPORARY = re.compile(r"\..+\.([0-9a-f]{12}|[0-9]+)\.writing")
-"""What we call a file that is being written; with a process number, as earlier versions did."""
+TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.writing")
+"""What we call a file that is being written."""
 T = TypeVar("T")
 
 

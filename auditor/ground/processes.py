@@ -21,10 +21,6 @@ NICENESS = 5
 """0 is usual, 19 goes last."""
 
 
-SINCE_BOOT_S = 1e9
-"""A moment below this counts from the boot, one above from 1970: earlier versions wrote these on Linux too."""
-
-
 def started(pid: int | None = None) -> float:
     """When a process (default: this one) began, in seconds: on Linux since the boot, elsewhere since 1970.
 
@@ -46,9 +42,8 @@ def started(pid: int | None = None) -> float:
 def process_lives(pid: int, began: float | None) -> bool:
     """Whether the process of that number still is the one that began at ``began`` (``started``)."""
     try:
-        process = psutil.Process(pid)
-        now = process.create_time() if began is None or began > SINCE_BOOT_S else started(pid)
-        return (began is None or abs(now - began) < 2) and process.status() != psutil.STATUS_ZOMBIE
+        is_same = began is None or abs(started(pid) - began) < 2
+        return is_same and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
 

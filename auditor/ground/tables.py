@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from auditor.ground.delimited import Delimited
 from auditor.ground.errors import AuditorError
-from auditor.ground.files import lines_of
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 FORMULA_STARTS = "=+-@\t\r\n"
@@ -24,8 +23,8 @@ PLACE = re.compile(r"[0-9]{1,18}")
 def read_table(path: Path) -> pd.DataFrame:
     """Read a table with every cell as text and empty cells as ``""``; rows keep their order.
 
-    A CSV may be separated by semicolons, as spreadsheets in many languages save it. Empty rows at the end, which
-    they leave behind too, are none.
+    A CSV may be separated and encoded as spreadsheets in many languages save it (``delimited``). Empty rows at the
+    end, which they leave behind too, are none.
 
     Raises:
         AuditorError: the file is missing, of another kind, not UTF-8 or not a table.
@@ -37,12 +36,8 @@ def read_table(path: Path) -> pd.DataFrame:
         if path.stat().st_size > MOST_BYTES:
             raise AuditorError(f"{path} is larger than {MOST_BYTES >> 30} GB; split it.")
         if suffix in SEPARATORS:
-            table = pd.read_csv(
-                path, sep=_separator(path), dtype=str, keep_default_na=False, encoding="utf-8-sig"
-            )
-            _refuse_doubled(path)
-            filled = np.flatnonzero((table != "").any(axis=1).to_numpy())
-            return table.iloc[: filled[-1] + 1 if len(filled) else 0]
+            with path.open("rb") as stream:
+                return _as_text(Delimited(str(path), stream))
         if suffix == ".parquet":
             table = pd.read_parquet(path)
             nested = next((c for c in table.columns if table[c].map(_is_nested).any()), None)
@@ -53,34 +48,33 @@ def read_table(path: Path) -> pd.DataFrame:
             return table.map(lambda cell: "" if cell is None or cell != cell else str(cell))
     except FileNotFoundError as error:
         raise AuditorError(f"{path} does not exist.") from error
-    except UnicodeDecodeError as error:
-        raise AuditorError(
-            f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8 CSV and try again."
-        ) from error
-    except (ValueError, OSError, csv.Error, RecursionError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise AuditorError(f"{path} cannot be read as a table: {str(error).splitlines()[0]}") from error
     raise AuditorError(f"{path} is not a table; use .csv, .tsv or .parquet.")
 
 
-def _refuse_doubled(path: Path) -> None:
-    """pandas renames the second column of a name silently."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        header = next(csv.reader(lines_of(file, path), delimiter=_separator(path)), [])
-    twice = next((name for name in header if header.count(name) > 1), None)
+def _as_text(table: Delimited) -> pd.DataFrame:
+    columns = table.columns
+    twice = next((name for name in columns if columns.count(name) > 1), None)
     if twice is not None:
-        raise AuditorError(f"{path}, row 1: has the column {twice!r} twice; give every column its own name.")
+        raise AuditorError(
+            f"{table.name}, row 1: has the column {twice!r} twice; give every column its own name."
+        )
+    rows = []
+    for record in table.records():
+        if len(record.cells) > len(columns):
+            raise AuditorError(
+                f"{table.name}, row {record.row}: has {len(record.cells)} cells instead of {len(columns)}; check "
+                "the quotes and separators."
+            )
+        rows.append(record.cells + [""] * (len(columns) - len(record.cells)))
+    while rows and not any(rows[-1]):
+        rows.pop()
+    return pd.DataFrame(rows, columns=columns, dtype=str)
 
 
 def _is_nested(cell: object) -> bool:
     return isinstance(cell, (list, tuple, dict, np.ndarray))
-
-
-def _separator(path: Path) -> str:
-    """That of the file's kind, or the semicolon of a CSV whose header has no comma."""
-    separator = SEPARATORS[path.suffix.lower()]
-    with path.open(encoding="utf-8-sig") as file:
-        header = next(lines_of(file, path), "")
-    return ";" if separator == "," and "," not in header and ";" in header else separator
 
 
 def is_place(text: str) -> bool:

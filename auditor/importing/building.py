@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from auditor.audits.ray_pool import RayPool
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import GrowingArray, array_on_disk, reserve
+from auditor.ground.names import normal
 from auditor.ground.progress import OnProgress, Ticker
-from auditor.importing import journal
+from auditor.importing import class_names, journal
 from auditor.importing.journal import Journal
 from auditor.importing.pool import (
     CHUNK,
@@ -111,7 +112,12 @@ class Parsed:
     """(M,) in the same way"""
     trusted: NDArray[np.bool_]
     """(M,) the source marks the label as confirmed"""
+    left_out: NDArray[np.bool_]
+    """(M,) rows that a problem was found in when all of them were known"""
     problems: Problems
+    notes: list[str]
+    called: dict[str, str | None]
+    """Names of classes in the source that mean another class, or none"""
 
 
 @dataclass
@@ -132,10 +138,21 @@ class Built:
     """Images that were decoded already, by an import that was killed."""
 
 
-def read_rows(source: Source, file: Path, on_progress: OnProgress | None) -> Parsed:
-    """Stage all rows of a source; labels become indices into the sorted or declared class names."""
+def read_rows(
+    source: Source,
+    file: Path,
+    on_progress: OnProgress | None,
+    *,
+    merge: bool | None = None,
+    joined: bool = False,
+) -> Parsed:
+    """Stage all rows of a source; labels become indices into the sorted or declared class names.
+
+    Raises:
+        ImportRefusedError: names of classes look alike, and ``merge`` says neither yes nor no.
+    """
     rows, problems = RowFile(file), Problems()
-    numbers: dict[str, int] = {name: i for i, name in enumerate(source.info.class_names or ())}
+    numbers: dict[str, int] = {normal(name): i for i, name in enumerate(source.info.class_names or ())}
     number = _any_number if source.info.is_numeric else _number
     codes = "ddb" if source.info.is_numeric else "iib"
     labels, true_labels, trusted = (GrowingArray(code, _scratch(file.parent)) for code in codes)
@@ -154,18 +171,64 @@ def read_rows(source: Source, file: Path, on_progress: OnProgress | None) -> Par
         num_rows += 1
         ticker.at(num_rows)
     rows.close()
-    names = list(numbers) if source.info.class_names else ordered_class_names(numbers)
-    place = {name: i for i, name in enumerate(names)}
+    given, known = labels.whole(), true_labels.whole()
+    found = class_names.meaning(source.info, _counts(numbers, given), merge=merge, joined=joined)
+    if found.question is not None:
+        raise found.question
+    left_out = _several(source.info, given, numbers, found.several, rows, problems)
+    called = [None if name in found.several else found.called.get(name, name) for name in numbers]
+    own = list(dict.fromkeys(name for name in called if name is not None))
+    names = own if source.info.class_names else ordered_class_names(own)
+    place: dict[str | None, int] = {name: i for i, name in enumerate(names)}
     # The last entry serves index -1: unlabeled stays unlabeled.
-    final = np.array([*(place[name] for name in numbers), -1], np.int32)
+    final = np.array([*(place.get(name, -1) for name in called), -1], np.int32)
     return Parsed(
         rows=rows,
         class_names=names,
-        labels=_renumbered(labels.whole(), final),
-        true_labels=_renumbered(true_labels.whole(), final),
+        labels=_renumbered(given, final),
+        true_labels=_renumbered(known, final),
         trusted=trusted.whole().view(np.bool_),
+        left_out=left_out,
         problems=problems.folded(source.info, num_rows),
+        notes=found.notes,
+        called=found.called,
     )
+
+
+def _counts(numbers: dict[str, int], labels: NDArray[Any]) -> dict[str, int]:
+    if labels.dtype != np.int32:
+        return {}
+    counted = np.zeros(len(numbers) + 1, np.int64)
+    for rows in in_steps(len(labels)):
+        counted += np.bincount(labels[rows] + 1, minlength=len(counted))
+    return {name: int(counted[number + 1]) for name, number in numbers.items()}
+
+
+def _several(
+    info: SourceInfo,
+    labels: NDArray[Any],
+    numbers: dict[str, int],
+    several: dict[str, tuple[str, ...]],
+    rows: RowFile,
+    problems: Problems,
+) -> NDArray[np.bool_]:
+    """(M,) the rows whose label is several classes; each is a problem."""
+    left_out = np.zeros(len(labels), np.bool_)
+    if not several:
+        return left_out
+    texts = {numbers[name]: class_names.refusal(name, parts) for name, parts in several.items()}
+    for row in in_steps(len(labels)):
+        left_out[row] = np.isin(labels[row], list(texts))
+    for line, label in zip(itertools.compress(rows, left_out), labels[left_out].tolist(), strict=True):
+        problems.add(problem_of(info, line, texts[label]))
+    return left_out
+
+
+def problem_of(info: SourceInfo, line: list[Any], text: str) -> Problem:
+    """What is wrong with a staged row."""
+    if line[ROW] is None:
+        return Problem(line[FILEPATH], None, text)
+    return Problem(info.table_file, line[ROW], f"{printable(line[FILEPATH])} {text}")
 
 
 def _scratch(folder: Path) -> Path:
@@ -181,7 +244,7 @@ def _renumbered(labels: NDArray[Any], final: NDArray[np.int32]) -> NDArray[Any]:
 
 
 def _number(numbers: dict[str, int], name: str | None) -> int:
-    return -1 if name is None else numbers.setdefault(name, len(numbers))
+    return -1 if name is None else numbers.setdefault(normal(name), len(numbers))
 
 
 def _any_number(numbers: dict[str, int], text: str | None) -> float:
@@ -239,7 +302,7 @@ class Builder:
             done += len(records)
             ticker.at(done)
         self._checked = written
-        return kept, headers
+        return kept & ~self.parsed.left_out, headers
 
     def decode(self, kept: NDArray[np.bool_], headers: NDArray[Any], image_size: int | None) -> Built:
         """Decode the kept rows into the work folder's cache file; rows that fail are dropped and reported."""
@@ -339,14 +402,9 @@ class Builder:
         def report(bad: list[tuple[int, str]]) -> None:
             for wanted, text in bad:
                 line = next(line for number, line in lines if number == wanted)
-                self.parsed.problems.add(self._problem(line, text))
+                self.parsed.problems.add(problem_of(self.source.info, line, text))
 
         return report
-
-    def _problem(self, line: list[Any], text: str) -> Problem:
-        if line[ROW] is None:
-            return Problem(line[FILEPATH], None, text)
-        return Problem(self.source.info.table_file, line[ROW], f"{printable(line[FILEPATH])} {text}")
 
     def _allocate(self, total: int, channels: int, size: int) -> tuple[CacheFile, tuple[int, ...]]:
         shape = (total, channels, size, size)

@@ -1,44 +1,197 @@
-"""Class names that are probably no class of their own: said as a remark, for only a person can know."""
+"""What the labels of a source mean: which names are one class, and which are several classes of one image.
+
+A source that declares its classes is believed; of the names in any other, what is clear is done and what is not is
+asked about, once, with counts. Nothing is guessed in silence.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from auditor.ground.errors import ImportRefusedError
+from auditor.ground.names import alike, normal
 from auditor.pictures.sources import SourceInfo, printable
 
 MISSING_WORDS = frozenset(["nan", "na", "n/a", "none", "null"])
 """What other programs write for an empty cell, in lower case."""
 MOST_REMARKS = 5
 """Sets of like names that are spelt out; the others are counted."""
+SURE_SEPARATORS = ("|", ";")
+"""Nobody writes these into the name of one class; the others are separators where their parts are classes."""
+SEPARATORS = (*SURE_SEPARATORS, ",", "/", "+", "&", " and ", " ", "_", "-")
+_WHOLE_FLOAT = re.compile(r"-?[0-9]{1,15}(\.0+)?")
 
 
-def remarks(info: SourceInfo, names: Sequence[str]) -> list[str]:
-    """One line for each doubt about the class names of a source."""
-    found = _much_alike(names)
-    more = len(found) - MOST_REMARKS
-    found = found[:MOST_REMARKS] + ([f"{more:,} more such sets of class names."] if more > 0 else [])
-    if info.label_column is not None and info.class_names is None:
-        missing = [name for name in names if name.lower() in MISSING_WORDS]
-        found += [
-            f"{name!r} is taken for a class; leave the cell empty for an unlabeled sample."
-            for name in missing
-        ]
-    joined = [name for name in names if "|" in name.strip("|")]
+@dataclass
+class Meaning:
+    """What is made of the names that occur in a source."""
+
+    called: dict[str, str | None] = field(default_factory=dict)
+    """Names that are another class's, or none (None)."""
+    several: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names of several classes of one image, and these classes."""
+    notes: list[str] = field(default_factory=list)
+    question: ImportRefusedError | None = None
+    """What has to be answered before an import."""
+
+
+def meaning(
+    info: SourceInfo, counts: Mapping[str, int], *, merge: bool | None = None, joined: bool = False
+) -> Meaning:
+    """What the names mean that occur ``counts`` times each.
+
+    ``merge`` answers whether names that look alike are one class, ``joined`` whether ``cat|dog`` is a class.
+    """
+    found = Meaning()
+    if info.is_numeric or info.masks is not None:
+        return found
+    if info.class_names is not None:
+        groups = alike(info.class_names)
+        found.notes = [f"{_quoted(group)} look alike: {_number(group)} classes?" for group in groups]
+        found.notes = _fewer(found.notes)
+        return found
+    _read_lists(counts, found)
+    _read_whole_numbers(counts, found)
+    single = _called(counts, found)
+    joints = _joined(single)
     if joined:
-        shown = ", ".join(repr(printable(name, 60)) for name in joined[:3])
-        found.append(f"{shown} is taken for one class; are these several classes of one image?")
+        shown = list(joints)[:MOST_REMARKS]
+        found.notes += (
+            [f"{_quoted(shown)} {'is a class' if len(shown) == 1 else 'are classes'}."] if shown else []
+        )
+    else:
+        found.several |= {
+            name: parts for name in counts if (parts := joints.get(found.called.get(name, name) or ""))
+        }
+    _merge_alike({name: n for name, n in single.items() if joined or name not in joints}, found, merge)
+    if info.label_column is not None:
+        found.notes += [
+            f"{name!r} is taken for a class; leave the cell empty for an unlabeled sample."
+            for name in single
+            if name.lower() in MISSING_WORDS
+        ]
     return found
 
 
-def _much_alike(names: Sequence[str]) -> list[str]:
-    """Sets of names that one person and another wrote differently; sources take the space around a name off."""
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        groups.setdefault(name.casefold(), []).append(name)
-    return [_said(group) for group in groups.values() if len(group) > 1]
+def refusal(name: str, parts: Sequence[str]) -> str:
+    """Why an image with several labels is not imported as it is."""
+    shown = printable(", ".join(parts), 60)
+    return (
+        f"has several labels ({shown}); one class per image can be audited: leave such images out, or say that a "
+        f"name such as {printable(name, 60)!r} is a class of its own"
+        if len(parts) > 1 and not name.lstrip().startswith(("[", "(", "{"))
+        else f"has several labels ({shown}); one class per image can be audited: leave such images out"
+    )
 
 
-def _said(group: Sequence[str]) -> str:
-    quoted = [repr(printable(name, 60)) for name in group]
-    number = "two" if len(group) == 2 else str(len(group))
-    return f"{', '.join(quoted[:-1])} and {quoted[-1]} differ only in case: {number} classes?"
+def _called(counts: Mapping[str, int], found: Meaning) -> Counter[str]:
+    """How often each class occurs, by what it is called so far."""
+    result: Counter[str] = Counter()
+    for name, count in counts.items():
+        own = found.called.get(name, name)
+        if own is not None and name not in found.several:
+            result[own] += count
+    return result
+
+
+def _read_lists(counts: Mapping[str, int], found: Meaning) -> None:
+    """``['cat']`` is cat, ``['cat', 'dog']`` are two, ``[]`` is none."""
+    for name in counts:
+        parts = _listed(name)
+        if parts is None:
+            continue
+        if len(parts) > 1:
+            found.several[name] = tuple(parts)
+        else:
+            found.called[name] = parts[0] if parts else None
+    if found.called:
+        found.notes.append(f"Lists of one label are that label: {_quoted(list(found.called)[:3])}.")
+
+
+def _listed(name: str) -> list[str] | None:
+    if not (name[:1] in "[({" and name[-1:] in "])}"):
+        return None
+    # Python reads ['cat' 'dog'], as NumPy writes it, as one text.
+    for read in () if re.search(r"['\"]\s+['\"]", name) else (json.loads, ast.literal_eval):
+        try:
+            value = read(name)
+        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+            continue
+        if isinstance(value, (list, tuple, set)):
+            return list(dict.fromkeys(normal(str(one)) for one in value))
+    inner = name[1:-1].strip()  # [cat, dog], and ['cat' 'dog'] of NumPy
+    if name[0] != "[" or (re.search(r"[,'\"]", inner) is None and " " in inner):
+        return None
+    parts = re.findall(r"'([^']*)'|\"([^\"]*)\"|([^,'\"\s][^,'\"]*)", inner)
+    return list(dict.fromkeys(normal("".join(part)) for part in parts))
+
+
+def _read_whole_numbers(counts: Mapping[str, int], found: Meaning) -> None:
+    """Class numbers of pandas beside an empty cell: 1.0 is the class 1, where every name is a whole number."""
+    names = [name for name in counts if name not in found.several and name not in found.called]
+    if names and all(_WHOLE_FLOAT.fullmatch(name) for name in names):
+        found.called |= {name: name.partition(".")[0] for name in names if "." in name}
+
+
+def _joined(single: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
+    """The names that are put together of others: of classes, or of parts that come back in other such names."""
+    split = {name: dict(_splits(name)) for name in single}
+    used: Counter[tuple[str, str]] = Counter()
+    for parts_by in split.values():
+        used.update((sign, part) for sign, parts in parts_by.items() for part in parts)
+    found = {}
+    for name, parts_by in split.items():
+        for sign, parts in parts_by.items():
+            are_classes = all(part in single for part in parts)
+            recur = sign in (*SURE_SEPARATORS, ",") and all(used[sign, part] > 1 for part in parts)
+            if are_classes or recur or sign == "|":
+                found[name] = parts
+                break
+    return found
+
+
+def _splits(name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for sign in SEPARATORS:
+        if sign in name:
+            parts = tuple(dict.fromkeys(normal(part) for part in name.split(sign)))
+            if len(parts) > 1 and all(parts):
+                yield sign, parts
+
+
+def _merge_alike(single: Mapping[str, int], found: Meaning, merge: bool | None) -> None:
+    groups = alike(single)
+    if not groups or merge is False:
+        return
+    counted = [", ".join(f"{name!r} ({single[name]:,})" for name in group) for group in groups]
+    if merge is None:
+        more = f" and {len(groups) - MOST_REMARKS:,} more such sets" if len(groups) > MOST_REMARKS else ""
+        found.question = ImportRefusedError(
+            f"Some class names look alike: {printable('; '.join(counted[:MOST_REMARKS]), 400)}{more}. Say whether "
+            "each such set is one class.",
+            field="merge_classes",
+        )
+        return
+    for group in groups:
+        most = max(group, key=lambda name: (single[name], name == name.strip(), -len(name)))
+        for name in {*group, *(name for name, called in found.called.items() if called in group)} - {most}:
+            found.called[name] = most
+    found.notes += _fewer([f"One class was made of {one}." for one in counted])
+
+
+def _fewer(notes: list[str]) -> list[str]:
+    more = len(notes) - MOST_REMARKS
+    return notes[:MOST_REMARKS] + ([f"{more:,} more such sets of class names."] if more > 0 else [])
+
+
+def _quoted(names: Sequence[str]) -> str:
+    shown = [repr(printable(name, 60)) for name in names]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _number(group: Sequence[str]) -> str:
+    return "two" if len(group) == 2 else str(len(group))

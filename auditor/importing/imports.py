@@ -24,6 +24,7 @@ import numpy as np
 from auditor.audits import executors, ray_pool
 from auditor.catalog import datasets, db
 from auditor.ground.errors import AuditFailedError, ImportRefusedError
+from auditor.ground.names import normal
 from auditor.ground.processes import usable_cores
 from auditor.ground.progress import OnProgress, Progress
 from auditor.ground.vocabulary import TASKS
@@ -55,6 +56,7 @@ from auditor.pictures.sources import (
     ordered_class_names,
     printable,
     read_bytes,
+    remarks,
 )
 
 __all__ = ["BadRowsError", "ImportReport", "Preview", "Problem", "Progress", "import_dataset", "preview"]
@@ -95,20 +97,22 @@ class Preview:
     """The side that would be chosen by default, from these first images."""
     ignored: list[str]
     notes: list[str]
-    """Doubts about the class names; nothing that an import would refuse."""
+    """What was made of the class names, and doubts about them."""
+    question: str | None = None
+    """What has to be answered before an import."""
 
 
 def preview(source: str | Path, **options: Any) -> Preview:
     """Read a source's rows and its first images' headers; nothing is registered.
 
-    Takes the options of ``import_dataset`` that concern the source (label_column, path_column,
-    true_label_column, root).
+    Takes the options of ``import_dataset`` that concern the source (``SourceOptions``).
 
     Raises:
         ImportRefusedError: the source cannot be read at all.
     """
+    wanted = SourceOptions(**options)
     with staging.preview_folder() as folder:
-        opened = open_source(source, SourceOptions(**options), folder / "files")
+        opened = open_source(source, wanted, folder / "files")
         counts: dict[str, int] = dict.fromkeys(opened.info.class_names or (), 0)
         first: list[SourceRow] = []
         problems, num_rows = Problems(), 0
@@ -117,11 +121,21 @@ def preview(source: str | Path, **options: Any) -> Preview:
                 problems.add(item)
                 continue
             num_rows += 1
-            counts[item.label or ""] = counts.get(item.label or "", 0) + 1
+            name = normal(item.label or "")
+            counts[name] = counts.get(name, 0) + 1
             if len(first) < PREVIEW_IMAGES:
                 first.append(item)
         problems = problems.folded(opened.info, num_rows)
         sizes, bad = _first_sizes(opened, first)
+    unlabeled = counts.pop("", 0)
+    meant = names_of_classes.meaning(
+        opened.info, counts, merge=wanted.merge_classes, joined=wanted.joined_classes
+    )
+    for name, parts in meant.several.items():
+        for _ in range(counts[name]):
+            problems.add(Problem(opened.info.table_file, None, names_of_classes.refusal(name, parts)))
+    counts = _renamed(counts, meant)
+    counts[""] = counts.pop("", 0) + unlabeled
     names = [name for name in counts if name]
     names = names if opened.info.class_names else ordered_class_names(names)
     heights, widths = np.array(sizes, np.int32).reshape(-1, 2).T
@@ -138,8 +152,18 @@ def preview(source: str | Path, **options: Any) -> Preview:
         num_problems=problems.count + len(bad),
         image_size=default_size(heights, widths) if sizes else None,
         ignored=opened.ignored,
-        notes=names_of_classes.remarks(opened.info, names),
+        notes=remarks(opened) + meant.notes,
+        question=None if meant.question is None else str(meant.question),
     )
+
+
+def _renamed(counts: dict[str, int], meant: names_of_classes.Meaning) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name, count in counts.items():
+        if name not in meant.several:
+            called = meant.called.get(name, name) or ""
+            found[called] = found.get(called, 0) + count
+    return found
 
 
 def _first_sizes(source: Source, rows: list[SourceRow]) -> tuple[list[tuple[int, int]], list[Problem]]:
@@ -171,6 +195,9 @@ def import_dataset(
     task: str | None = None,
     masks: str | Path | None = None,
     ignore_index: int | None = None,
+    encoding: str | None = None,
+    merge_classes: bool | None = None,
+    joined_classes: bool = False,
     skip_bad: bool = False,
     workers: int | None = None,
     on: str | None = None,
@@ -185,6 +212,8 @@ def import_dataset(
     ``task`` ``segmentation`` takes masks in place of classes, which lie in the folder ``masks`` or where a known
     layout has them (``sources.segmentation``); ``ignore_index`` is the value of pixels without a class.
     ``task`` ``regression`` takes labels as numbers.
+    ``encoding`` is that of a table that is not UTF-8. ``merge_classes`` says whether names of classes that look
+    alike (``Cat``, ``cat``) are one class; ``joined_classes`` that a name such as ``cat|dog`` is one.
     ``true_label_column`` is known truth for benchmarks: stored beside the cache, never trained on.
     ``workers`` defaults to the number of processors.
     ``on`` is where a large set is decoded: ``processes``, or a Ray cluster as for an audit
@@ -208,6 +237,9 @@ def import_dataset(
         task,
         str(masks) if masks is not None else None,
         ignore_index,
+        encoding,
+        merge_classes,
+        joined_classes,
     )
     if task is not None and task not in TASKS:
         raise ImportRefusedError(f"There is no task {task!r}; use one of {', '.join(TASKS)}.", field="task")
@@ -219,8 +251,10 @@ def import_dataset(
             folder = place.folder
             shutil.rmtree(folder / "files", ignore_errors=True)  # of an attempt before
             opened = open_source(source, options, folder / "files")
-            parsed = read_rows(opened, folder / "rows.jsonl", progress)
-            _refuse_labels(opened.info, parsed)
+            parsed = read_rows(
+                opened, folder / "rows.jsonl", progress, merge=merge_classes, joined=joined_classes
+            )
+            _refuse_labels(opened.info, parsed, skip_bad=skip_bad)
             _go_on(opened, parsed, place, Path(source))
             built = _build(
                 opened,
@@ -299,12 +333,23 @@ def _check_request(name: str, image_size: int | None) -> None:
             raise name_taken(name)
 
 
-def _refuse_labels(info: SourceInfo, parsed: Parsed) -> None:
+def _refuse_labels(info: SourceInfo, parsed: Parsed, *, skip_bad: bool) -> None:
+    if parsed.problems.count and not skip_bad:
+        return  # they are refused, whatever the labels are
     total, num_classes = len(parsed.labels), len(parsed.class_names)
     file = info.table_file
     if total == 0 and parsed.problems.count == 0:
         raise ImportRefusedError(f"{file} lists no image; check that it is the right file.")
-    if total and num_classes == 0:
+    numbered = parsed.labels if parsed.labels.dtype == np.int32 else None
+    occur = np.unique(numbered[numbered >= 0]) if numbered is not None and info.masks is None else None
+    if total and num_classes and occur is not None and len(occur) == 1:
+        raise ImportRefusedError(
+            f"{file} has one class only, {printable(parsed.class_names[occur[0]], 60)!r} "
+            f"({plural(int((parsed.labels >= 0).sum()), 'image')}): no label can be told from another; import two "
+            "classes or more together.",
+            field="label_column" if info.label_column else None,
+        )
+    if total and (num_classes == 0 or (occur is not None and not len(occur))):
         column = f"its column {info.label_column!r} is empty" if info.label_column else "no class is named"
         raise ImportRefusedError(
             f"{file} has no label at all ({column}); name the column of labels.", field="label_column"

@@ -17,15 +17,24 @@ from sqlalchemy.exc import IntegrityError
 from auditor.catalog import datasets, db, records
 from auditor.catalog.records import NewDataset
 from auditor.ground.errors import ImportRefusedError
+from auditor.ground.names import Names, normal
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.settings import settings
 from auditor.ground.vocabulary import CLASSIFICATION, RELABEL, UNSEEN
 from auditor.ground.wording import plural
-from auditor.importing import class_names, journal, staging
+from auditor.importing import journal, staging
 from auditor.importing.building import FEW_ROWS, REVIEW, Built, Parsed, in_steps
 from auditor.importing.duplicates import Duplicates, find_duplicates, has_label
 from auditor.pictures.cache import TRUE_LABELS, cache_name
-from auditor.pictures.sources import Problem, Source, columns_taken, printable, review_time, several_labels
+from auditor.pictures.sources import (
+    Problem,
+    Source,
+    columns_taken,
+    printable,
+    remarks,
+    review_time,
+    several_labels,
+)
 from auditor.review import decisions
 
 UNLABELED = -1
@@ -142,6 +151,7 @@ class Registration:
 
     def _notes(self) -> list[str]:
         notes = [taken] if (taken := columns_taken(self.source.info)) else []
+        notes += remarks(self.source)
         if self.built.num_continued:
             images = plural(self.built.num_continued, "image")
             notes.append(f"{images} had been decoded by the same import before, which was stopped.")
@@ -154,10 +164,7 @@ class Registration:
             )
         if self.source.info.is_numeric:
             return notes
-        if len(self.parsed.class_names) == 1:
-            notes.append("There is only one class: no other label can be suggested.")
-        notes += class_names.remarks(self.source.info, self.parsed.class_names)
-        return notes
+        return notes + self.parsed.notes
 
     def _insert(self, report: ImportReport, rows: Rows) -> int:
         """The dataset, its samples and their decisions where nobody sees them, then everything at once.
@@ -285,7 +292,11 @@ class Rows:
         return enumerate(itertools.compress(self._parsed.rows, self._built.kept))
 
     def _review(self, sample_id: int, review: dict[str, str]) -> dict[str, Any]:
-        names = self._parsed.class_names
+        names = Names(self._parsed.class_names)
+
+        def number(name: str) -> int | None:
+            return names.number(self._parsed.called.get(normal(name), name) or "")
+
         cleaned, several = review["cleaned_label"], several_labels(review)
         # Accepted unseen stays apart in every catalog; a blind verdict without its draw is a review like any other.
         kept: dict[str, Any] = {"kind": UNSEEN} if review["review_kind"] == UNSEEN else {}
@@ -295,8 +306,8 @@ class Rows:
         return kept | {
             "sample_id": sample_id,
             "decision": review["review_decision"],
-            "label": names.index(cleaned) if is_corrected and not self._is_numeric else None,
-            "labels": [names.index(name) for name in several] or None,
+            "label": number(cleaned) if is_corrected and not self._is_numeric else None,
+            "labels": [number(name) for name in several] or None,
             "reviewer": review["reviewer"],
             "created_at": review_time(review),
         }

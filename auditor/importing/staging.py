@@ -34,7 +34,7 @@ TAKEN = (
     "two machines differ by minutes?); nothing was imported. Import again."
 )
 OLD_S = 86_400
-"""A folder without a lease in this catalog (a preview, an earlier version) is litter after a day."""
+"""A folder without a lease in this catalog (a preview) is litter after a day."""
 
 
 @dataclass(frozen=True)

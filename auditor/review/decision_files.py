@@ -21,7 +21,9 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Dataset, Review, now
 from auditor.ground import vocabulary
 from auditor.ground.errors import ReviewError
+from auditor.ground.names import Names
 from auditor.ground.numbers import number_text, read_number
+from auditor.ground.paths import Paths
 from auditor.ground.tables import is_place, read_table, unquoted
 from auditor.ground.vocabulary import MULTIPLE, REGRESSION, RELABEL, UNSEEN
 from auditor.review import decisions
@@ -93,7 +95,8 @@ def _parsed_rows(
     path: Path,
     reviewer: str,
 ) -> list[dict[str, Any]]:
-    classes = {name: index for index, name in enumerate(dataset.class_names)}
+    classes = Names(dataset.class_names)
+    paths = _Paths(by_path)
     rows: list[dict[str, Any]] = []
     said: dict[tuple[int, datetime], tuple[int, tuple[Any, ...]]] = {}
     taken_at = now()
@@ -106,7 +109,7 @@ def _parsed_rows(
             raise ReviewError(
                 f"{where}: {decision!r} is no decision; use one of {', '.join(vocabulary.DECISIONS)}."
             )
-        sample_id = _sample_of(row, by_path, dataset.num_samples, where)
+        sample_id = _sample_of(row, paths, dataset.num_samples, where)
         if dataset.task == REGRESSION:
             named = _number_of(row, decision, numbers[sample_id], where)
         else:
@@ -143,23 +146,23 @@ def _parsed_rows(
 
 
 def _classes_of(
-    row: Mapping[Any, Any], decision: str, classes: Mapping[str, int], given: int, where: str
+    row: Mapping[Any, Any], decision: str, classes: Names, given: int, where: str
 ) -> dict[str, Any]:
     """``label``, ``number`` (None) and ``labels`` of a row about a class."""
     name = unquoted(str(row.get("cleaned_label") or ""))
     if decision == RELABEL:
         if "cleaned_label" not in row:
             raise ReviewError(f"{where}: relabel needs the right class in a column cleaned_label; add it.")
-        if name not in classes:
+        if classes.number(name) is None:
             raise ReviewError(f"{where}: {name!r} is none of the classes; correct cleaned_label.")
-        if classes[name] == given:
+        if classes.number(name) == given:
             # An export has the given label there, so this is a forgotten cell and no wish to keep it.
             raise ReviewError(_forgotten(where, repr(name), "class"))
     several = [part for part in unquoted(str(row.get("review_labels") or "")).split("|") if part]
-    if any(part not in classes for part in several):
+    if any(classes.number(part) is None for part in several):
         raise ReviewError(f"{where}: review_labels {several} names a class that the dataset does not have.")
-    label = classes[name] if decision == RELABEL else None
-    return {"label": label, "number": None, "labels": [classes[part] for part in several] or None}
+    label = classes.number(name) if decision == RELABEL else None
+    return {"label": label, "number": None, "labels": [classes.number(part) for part in several] or None}
 
 
 def _number_of(row: Mapping[Any, Any], decision: str, given: float, where: str) -> dict[str, Any]:
@@ -189,16 +192,32 @@ def _forgotten(where: str, named: str, noun: str) -> str:
     )
 
 
-def _sample_of(row: Mapping[Any, Any], by_path: dict[str, int], num_samples: int, where: str) -> int:
+class _Paths:
+    """The samples by what a file calls them."""
+
+    def __init__(self, by_path: Mapping[str, int]) -> None:
+        self._by_path = by_path
+        self._near: Paths | None = None
+
+    def sample(self, text: str) -> int | None:
+        if text in self._by_path:
+            return self._by_path[text]
+        self._near = self._near or Paths(self._by_path)
+        found = self._near.find(text)
+        return None if found is None else self._by_path[found]
+
+
+def _sample_of(row: Mapping[Any, Any], paths: _Paths, num_samples: int, where: str) -> int:
     filepath = unquoted(str(row.get("filepath") or ""))
     text = str(row.get("sample_id") or "")
-    if filepath in by_path:
-        if text and (not is_place(text) or int(text) != by_path[filepath]):
+    by_path = paths.sample(filepath) if filepath else None
+    if by_path is not None:
+        if text and (not is_place(text) or int(text) != by_path):
             raise ReviewError(
-                f"{where}: {filepath!r} is sample {by_path[filepath]}, and sample_id says {text!r}; correct one of "
+                f"{where}: {filepath!r} is sample {by_path}, and sample_id says {text!r}; correct one of "
                 "them, or leave the column out."
             )
-        return by_path[filepath]
+        return by_path
     if filepath:
         raise ReviewError(f"{where}: {filepath!r} is not in the dataset; was the file made for another one?")
     if not is_place(text) or int(text) >= num_samples:

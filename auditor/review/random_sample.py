@@ -33,6 +33,7 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Draw, NewDraw, NewReview, Review, Sample
 from auditor.ground.errors import VerificationError, cannot_write
 from auditor.ground.files import written_whole
+from auditor.ground.names import Names
 from auditor.ground.numbers import number_text, read_number
 from auditor.ground.settings import Settings, settings
 from auditor.ground.tables import SEPARATORS, is_place, quoted, read_table, readings
@@ -705,9 +706,11 @@ def _verdict(text: str, dataset: Dataset, sample: Sample, row: Draw) -> Said | N
     if dataset.task == SEGMENTATION:
         return Said(MASK_VERDICTS[text]) if text in MASK_VERDICTS else None
     # A class that is really called "exclude" or "unsure" is a class.
+    names = Names(dataset.class_names)
     for name in readings(text):
-        if name in dataset.class_names:
-            return Said(*from_verdict(LABEL, dataset.class_names.index(name), sample.given_label))
+        number = names.number(name)
+        if number is not None:
+            return Said(*from_verdict(LABEL, number, sample.given_label))
     return Said(text) if text in VERDICTS and text != LABEL else None
 
 

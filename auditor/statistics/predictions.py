@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.ground.delimited import Delimited
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import read_npy
+from auditor.ground.names import normal
+from auditor.ground.paths import Paths
 from auditor.statistics.witnesses import SUM_TOLERANCE, Witness, given_margins
 
 if TYPE_CHECKING:
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 
 PREFIX = "prob_"
 """A class column may carry it before the class name."""
+PATH_COLUMNS = ("path", "file_path", "file", "filename", "file_name", "image", "image_path")
+DECIMAL_COMMA = r"\s*-?[0-9]*,?[0-9]+(?:[eE][+-]?[0-9]+)?\s*"
 NO_OPINION = ("", "nan", "none", "null")
 """Cells that say nothing, as tables write them."""
 
@@ -130,11 +135,33 @@ def read_predictions(path: Path, *, what: str = "probabilities") -> pd.DataFrame
         if kind == ".parquet":
             return pd.read_parquet(path)
         if kind in (".csv", ".tsv"):
-            return pd.read_csv(path, sep="\t" if kind == ".tsv" else ",", dtype={"filepath": str})
+            return _read_delimited(path)
+    except ImportRefusedError:
+        raise
     except Exception as error:  # whatever the parsers of NumPy, pandas and Arrow raise on a damaged file
         reason = " ".join(str(error).split())[:160]
         raise ImportRefusedError(f"{path} cannot be read as {kind[1:]} ({reason}); save it again.") from error
     raise ImportRefusedError(f"{path} is {kind or 'without suffix'}; give {kinds}.")
+
+
+def _read_delimited(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    with path.open("rb") as stream:
+        found = Delimited(str(path), stream, refused=ImportRefusedError)
+    table = pd.read_csv(
+        path,
+        sep=found.separator,
+        encoding=found.encoding,
+        skiprows=1 if found.is_declared else 0,
+        dtype={"filepath": str},
+        index_col=False,
+    )
+    for column in table.columns if found.separator != "," else ():
+        cells = table[column]
+        if cells.dtype == object and cells.dropna().astype(str).str.fullmatch(DECIMAL_COMMA).all():
+            table[column] = cells.str.replace(",", ".").astype(float)
+    return table
 
 
 def probabilities_from_array(
@@ -161,8 +188,8 @@ def probabilities_from_array(
 
 
 def _class_column(frame: pd.DataFrame, class_name: str, name: str) -> Hashable:
-    wanted = {str(class_name), f"{PREFIX}{class_name}"}
-    found = [column for column in frame.columns if str(column) in wanted]
+    wanted = {normal(str(class_name)), normal(f"{PREFIX}{class_name}")}
+    found = [column for column in frame.columns if normal(str(column)) in wanted]
     if len(found) != 1:
         problem = "has no column" if not found else f"has {len(found)} columns"
         raise ImportRefusedError(
@@ -226,19 +253,31 @@ def _column_of_paths(
         return None
     if "filepath" in frame.columns:
         return "filepath"
-    known = set(filepaths)
+    known, near = set(filepaths), Paths(filepaths)
     rest = (column for column in frame.columns if column not in value_columns and column != "sample_id")
-    return next((column for column in rest if len(frame) and _are_among(frame[column], known)), None)
+    # Any other column has to say exactly what a path is: numbers of rows may be names of files too.
+    called = ((column, near if str(column).lower() in PATH_COLUMNS else None) for column in rest)
+    return next((c for c, like in called if len(frame) and _are_among(frame[c], known, like)), None)
 
 
-def _are_among(cells: pd.Series, known: set[str]) -> bool:
-    return all(isinstance(cell, str) and cell in known for cell in cells)
+def _are_among(cells: pd.Series, known: set[str], near: Paths | None) -> bool:
+    return all(
+        isinstance(cell, str) and (cell in known or (near is not None and near.find(cell) is not None))
+        for cell in cells
+    )
 
 
 def _places_of(paths: pd.Series, filepaths: Sequence[str] | None) -> NDArray[np.int64]:
     import pandas as pd
 
-    return pd.Index(filepaths or []).get_indexer(pd.Index(paths)).astype(np.int64)
+    index = pd.Index(filepaths or [])
+    found = index.get_indexer(pd.Index(paths)).astype(np.int64)
+    lost = np.flatnonzero(found < 0)
+    if len(lost) and filepaths is not None:
+        known = Paths(filepaths)
+        near = [known.find(str(paths.iloc[row])) for row in lost]
+        found[lost] = index.get_indexer(pd.Index(["" if one is None else one for one in near]))
+    return found
 
 
 def _check_agree(
@@ -301,7 +340,11 @@ def _normalized(
     if bad.any():
         row, called, such = place(bad)
         raise ImportRefusedError(
-            f"{name}: {called} sums to {sums[row]:.4f}, its smallest value is {values[row].min():.4f} {such}; hand "
-            "in probabilities, apply softmax to scores."
+            f"{name}: {called} sums to {sums[row]:.4f}, its smallest value is {values[row].min():.4f} {such}; "
+            + (
+                "these look like percentages: divide them by 100."
+                if values[spoken].min() >= 0 and np.allclose(sums[spoken], 100, rtol=0.01)
+                else "hand in probabilities, apply softmax to scores."
+            )
         )
     return np.asarray(values / sums[:, None], dtype=np.float32)

@@ -34,7 +34,6 @@ from auditor.pictures.sources import UnreadableError, ordered_class_names, read_
 from tests.auditor.catalogs import add_dataset
 from tests.auditor.pictures.sources import test_containers
 from tests.auditor.sample_pictures import write_folder
-from tests.faults.trial import one_line
 from tests.forker import COMMAND, Forker
 from tests.shapes import draw_shapes, write_pairs
 
@@ -50,6 +49,14 @@ def auditor(forker: Forker) -> Auditor:
         return done.returncode, done.stdout, done.stderr
 
     return call
+
+
+def is_whole_or_one_line(work: Callable[[], object]) -> bool:
+    try:
+        work()
+    except AuditorError as error:
+        return len(str(error).splitlines()) == 1
+    return True
 
 
 def refusal(source: Path | str) -> str:
@@ -180,8 +187,9 @@ def test_import__texts_beside_masks_hold_nobody_up(
     else:
         (source / name).write_bytes(content)
     names = source / name if name == "classes.txt" else None
-    with one_line():
-        import_dataset(source, name="x", task="segmentation", class_names=names, workers=1)
+    assert is_whole_or_one_line(
+        lambda: import_dataset(source, name="x", task="segmentation", class_names=names, workers=1)
+    )
 
 
 @pytest.mark.parametrize("masks", [False, True])
@@ -216,8 +224,7 @@ def test_preview__a_pipe_in_place_of_a_file_holds_nobody_up(
     file = next(source.rglob(pattern))
     file.unlink()
     os.mkfifo(file)
-    with one_line():
-        preview(source)
+    assert is_whole_or_one_line(lambda: preview(source))
 
 
 def test_import__a_zip_member_without_a_name_is_passed_over(home: Path, tmp_path: Path) -> None:

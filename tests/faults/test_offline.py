@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.trial import pictures
+from tests.auditor.sample_pictures import write_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 APART = ["unshare", "--net", "--map-root-user"]
@@ -83,7 +83,7 @@ def traced(*command: str) -> list[str]:
 
 def every_command() -> None:
     work = Path(os.environ["WORK"])
-    source = str(pictures(work / "source"))
+    source = str(write_folder(work / "source"))
     settings = ["--set", "cross_entropy.epochs=2", "--set", "cross_entropy.network=mlp"]
     commands = [
         ["import", source, "--name", "few", "--image-size", "8", "--workers", "1"],

@@ -35,7 +35,7 @@ from auditor.pictures.sources.reading import (
 )
 from auditor.pictures.sources.records import TfdsSource, is_tfds
 from auditor.pictures.sources.remote import RemoteTree
-from auditor.pictures.sources.roots import images_at
+from auditor.pictures.sources.roots import Resolved, images_at, remarks
 from auditor.pictures.sources.rows import (
     Payload,
     Problem,
@@ -76,6 +76,7 @@ __all__ = [
     "read_bytes",
     "read_each",
     "read_mask",
+    "remarks",
     "review_time",
     "several_labels",
     "split_lists",
@@ -311,7 +312,7 @@ def _open_zip(path: Path, options: SourceOptions, scratch: Path | None) -> Sourc
     tables = [name for name in top if name.lower().endswith((".csv", ".tsv"))]
     parquet = [name for name in names if name.lower().endswith(".parquet")]
     if len(tables) == 1 and (not any(map(is_image_name, names)) or _lists_paths(tree, tables[0], options)):
-        images = tree if options.root is None else images_at(options.root, path.parent)
+        images = Resolved(tree) if options.root is None else images_at(options.root, path.parent)
         return TableSource(tables[0], tree.open(tables[0]), images, options)
     if parquet and not any(map(is_image_name, names)):
         files, folder = unpack_parquet(tree, parquet, scratch)

@@ -114,7 +114,7 @@ class AnnotationSource:
         self._found, self._file = found, file
         self.tree = images_at(options.root, file.parent if options.root else self._beside())
         self.info = SourceInfo(
-            kind="zip" if isinstance(self.tree, ZipTree) else found.kind,
+            kind="zip" if isinstance(getattr(self.tree, "tree", None), ZipTree) else found.kind,
             root=self.tree.root,
             table_file=file.name,
             class_names=found.classes(),
@@ -631,6 +631,7 @@ class RenamedSource:
     def __init__(self, source: Source, info: SourceInfo, rename: Callable[[str], str]) -> None:
         """``rename`` raises ``ValueError`` with what is wrong about a label."""
         self._source, self.info, self._rename = source, info, rename
+        self.tree = getattr(source, "tree", None)
         self.ignored = source.ignored
 
     def rows(self) -> Iterator[SourceRow | Problem]:

@@ -22,8 +22,10 @@ PATH_NAMES = (
         "image",
         "img",
     ),
-    *("image_file", "image_filename", "relative_path"),
+    *("image_file", "image_filename", "relative_path", "image_name", "img_name", "imagename", "image_index"),
 )
+ID_NAMES = ("image_id", "img_id", "imageid", "id_code", "uuid", "id", "key", "name")
+"""Columns whose cells may be the names of images without their suffix."""
 LABEL_NAMES = (
     *(
         "given_label",
@@ -36,7 +38,7 @@ LABEL_NAMES = (
         "noisy_label",
         "class_label",
     ),
-    *("classname", "choice", "annotation", "y"),
+    *("classname", "choice", "annotation", "y", "dx", "diagnosis", "breed", "species", "finding_labels"),
 )
 DATA_AS_HEADER = "its first row looks like data; add a header row such as filepath,label"
 TRUE_WORDS = frozenset(["1", "1.0", "true", "yes", "y", "t", "x"])
@@ -61,7 +63,7 @@ def path_on_disk(text: str) -> str:
 
 def find_column(columns: Iterable[str], usual: Sequence[str]) -> str | None:
     """The first of the usual names that occurs, whatever its case."""
-    by_name = {column.strip().lower(): column for column in reversed(list(columns))}
+    by_name = {column.strip().lower().replace(" ", "_"): column for column in reversed(list(columns))}
     return next((by_name[name] for name in usual if name in by_name), None)
 
 

@@ -89,12 +89,12 @@ class ParquetSource:
             self._layout = "struct of paths"
         # Every location names a column that would not be found by itself.
         self._column_mark = f":{path}" if options.path_column is not None else ""
-        self._images = images_at(options.root, str(files[0].parent)) if "path" in self._layout else None
+        self.tree = images_at(options.root, str(files[0].parent)) if "path" in self._layout else None
         own = is_own_export(columns)
         self._names = {c: declared_classes(name, schema, c) for c in (label, true) if c}
         self.info = SourceInfo(
             kind=kind,
-            root=self._images.root if self._images else str(root),
+            root=self.tree.root if self.tree else str(root),
             table_file=name,
             class_names=self._names[label],
             user_columns=tuple(
@@ -155,9 +155,9 @@ class ParquetSource:
         location, path = place, str(text or by_row)
         if has_broken_text(path):
             return Problem(file.name, row, "has a path that is not valid text; correct it")
-        if self._images is not None:
+        if self.tree is not None:
             try:
-                location = self._images.locate(path if text else "")
+                location = self.tree.locate(path if text else "")
             except PathError as error:
                 is_missing = isinstance(error, MissingError)
                 return Problem(file.name, row, f"{printable(path)} {error}", is_missing)
@@ -169,9 +169,9 @@ class ParquetSource:
             return Problem(file.name, row, str(error))
         split = _text(cells.get("split")) or split_of(file)
         # Files of different splits may name their images alike; paths that lead to one file may not.
-        key = location if self._images is not None else f"{split or ''}/{path}"
+        key = location if self.tree is not None else f"{split or ''}/{path}"
         again = book.again(key, row, label) if text else None
-        if again is not None and self._images is not None:
+        if again is not None and self.tree is not None:
             return Problem(file.name, row, f"{printable(path)} {again}")
         if (
             again is not None
@@ -218,7 +218,7 @@ class ParquetSource:
 
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
         """See ``Source``: the bytes, streamed in row order; paths where the column holds paths."""
-        if self._images is not None:
+        if self.tree is not None:
             yield from locations
             return
         wanted = iter(locations)

@@ -2,24 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from auditor.ground.errors import ImportRefusedError
+from auditor.ground.paths import Paths
 from auditor.pictures.sources.addresses import is_remote
 from auditor.pictures.sources.parquet_files import image_column, layout_of, open_parquet
 from auditor.pictures.sources.remote import RemoteTree
 from auditor.pictures.sources.rows import printable
-from auditor.pictures.sources.trees import FolderTree, Images, MissingError, ZipTree
+from auditor.pictures.sources.trees import FolderTree, Images, MissingError, OutsideError, ZipTree
 
 ROWS_A_BATCH = 10_000
+MOST_SAID = 3
 
 
 def images_at(root: str | None, default: Path | str) -> Images:
     """Where a table's paths lead: a folder here or at an address, a zip, or the images inside a Parquet file.
 
+    A path that leads nowhere there is taken for a near one where that is clear (``Resolved``).
+
     Raises:
         ImportRefusedError: ``root`` is none of these.
     """
+    found = _place(root, default)
+    return found if isinstance(found, RemoteTree) else Resolved(found)
+
+
+class Resolved:
+    """Images by what a table or another tool calls them, which need not be their path."""
+
+    def __init__(self, tree: FolderTree | ZipTree | ParquetImages) -> None:
+        """Nothing is listed before a path leads nowhere."""
+        self.tree, self.root = tree, tree.root
+        self._paths: Paths | None = None
+        self._taken: dict[str, str] = {}
+        self._num_taken = 0
+
+    def locate(self, text: str) -> str:
+        """See ``Images``."""
+        try:
+            return self.tree.locate(text)
+        except (MissingError, OutsideError) as error:
+            if self._paths is None:
+                self._paths = Paths(name for name, reason in self.tree.walk() if reason is None)
+            found = self._paths.find(text) if text else None
+            if found is None:
+                hint = self._paths.hint(text) if text else ""
+                raise type(error)(f"{error}; {hint}" if hint else str(error)) from error
+            self._num_taken += 1
+            if len(self._taken) < MOST_SAID:
+                self._taken[text] = found
+            return self.tree.locate(found)
+
+    def remarks(self) -> list[str]:
+        """Which paths were taken for others, once for all."""
+        if not self._num_taken:
+            return []
+        shown = ", ".join(
+            f"{printable(said, 60)} is {printable(found, 60)}" for said, found in self._taken.items()
+        )
+        return [f"{self._num_taken:,} paths lead to files of nearly that name: {shown}."]
+
+
+def remarks(source: object) -> list[str]:
+    """What is to be said about how a source's images were found."""
+    tree = getattr(source, "tree", None)
+    return tree.remarks() if isinstance(tree, Resolved) else []
+
+
+def _place(root: str | None, default: Path | str) -> FolderTree | ZipTree | RemoteTree | ParquetImages:
     if root is None:
         root = str(default)
         if not is_remote(root):
@@ -64,6 +116,11 @@ class ParquetImages:
                 for path in batch.column(0).field("path").to_pylist():
                     self._row_of.setdefault(path or "", row)
                     row += 1
+
+    def walk(self) -> Iterator[tuple[str, str | None]]:
+        """The paths that are stored with the images; see ``Tree``."""
+        for path in self._row_of:
+            yield path, None
 
     def locate(self, text: str) -> str:
         """See ``Images``."""

@@ -30,6 +30,11 @@ BOOK_KB = 16_000
 WHOLE = re.compile(r"-?[0-9]{1,18}")
 """A class that is a number; Python turns no text of thousands of digits into one."""
 
+OWN_TO_ONE = re.compile(
+    r"'[^']*'|\([^)]*\)|\S*[./\\]\S*|\S*[0-9]\S*|; \S+( and [0-9,]+ more)? (is|are) there$"
+)
+"""What a problem's text says of one row alone: paths, quoted names, numbers."""
+
 Payload: TypeAlias = "bytes | str"
 """An encoded image, or the location where a worker reads it itself."""
 
@@ -50,6 +55,11 @@ class Problem:
     """What is wrong and what to do about it, on one line."""
     is_missing: bool = False
     """The image is not below the root."""
+
+    @property
+    def cause(self) -> str:
+        """What is wrong without the names and numbers in it: equal for what has one cause."""
+        return OWN_TO_ONE.sub("", self.text)
 
     def __str__(self) -> str:
         place = self.file if self.row is None else f"{self.file}, row {self.row}"
@@ -129,6 +139,12 @@ class SourceOptions:
     """The folder of the masks, where it is not found by itself."""
     ignore_index: int | None = None
     """The value of pixels without a class in masks; None: 255 where it occurs beside other classes."""
+    encoding: str | None = None
+    """Of a table's text; None: as its first bytes say, else UTF-8."""
+    merge_classes: bool | None = None
+    """Whether names of classes that look alike are one class; None: that is asked."""
+    joined_classes: bool = False
+    """Whether a name such as ``cat|dog`` is a class of its own."""
 
 
 class Source(Protocol):

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import codecs
-import csv
-import io
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
 from auditor.bridges.engine_bridge import export_columns
+from auditor.ground.delimited import Delimited, Record
 from auditor.ground.errors import ImportRefusedError
-from auditor.ground.files import LongLineError, lines_of
-from auditor.ground.tables import unquoted
+from auditor.ground.tables import quoted, unquoted
 from auditor.pictures.sources.columns import (
     DATA_AS_HEADER,
+    ID_NAMES,
     LABEL_NAMES,
     PATH_NAMES,
     choose_column,
+    find_column,
     is_trusted,
     looks_like_data,
     path_on_disk,
@@ -38,7 +37,10 @@ from auditor.pictures.sources.rows import (
 )
 from auditor.pictures.sources.trees import Images, MissingError, PathError, ZipTree
 
-MAX_CELL = 1_000_000
+ONES, ZEROS = ("1", "1.0", "true", "yes"), ("", "0", "0.0", "-1", "-1.0", "false", "no")
+NO_CLASS = ("trusted", "split", "fold", "is_valid", "id", "index")
+"""Columns that stand for no class, whatever they hold."""
+ONE_CLASS = "one class per image can be audited"
 
 
 class TableSource:
@@ -53,22 +55,23 @@ class TableSource:
         self.tree = tree
         self.ignored: list[str] = []
         self._name = name
-        self._stream = stream
-        self._encoding = self._find_encoding()
-        header, self._delimiter = self._header()
+        self._table = Delimited(name, stream, encoding=options.encoding, refused=ImportRefusedError)
+        header = self._table.columns
+        _refuse_doubled(name, header)
         own = is_own_export(header)
         header = [unquoted(column) for column in header] if own else header
-        path = choose_column(name, header, "path", options.path_column, PATH_NAMES)
-        label = choose_column(name, header, "label", options.label_column, LABEL_NAMES)
+        path = choose_column(name, header, "path", options.path_column, PATH_NAMES + ID_NAMES)
+        self._header_cells = header
+        self._at = {column: place for place, column in enumerate(header)}
+        label, self._one_hot = self._labels(path, options)
         true = options.true_label_column
         if true is not None:
             true = choose_column(name, header, "true-label", true, ())
-        self._header_cells = header
-        self._at = {column: place for place, column in enumerate(header)}
         self.info = SourceInfo(
-            kind="zip" if isinstance(tree, ZipTree) else "table",
+            kind="zip" if isinstance(getattr(tree, "tree", tree), ZipTree) else "table",
             root=tree.root,
             table_file=name,
+            class_names=self._one_hot or None,
             user_columns=tuple(c for c in header if not (own and c in export_columns())),
             columns=tuple(header),
             path_column=path,
@@ -77,6 +80,32 @@ class TableSource:
             is_own_export=own,
         )
 
+    def _labels(self, path: str, options: SourceOptions) -> tuple[str | None, tuple[str, ...]]:
+        """(the column of labels, ()), or (None, the columns of ones and zeros that stand for a class each)."""
+        header = self._header_cells
+        rest = [one for one in header if one != path and not one.startswith("Unnamed: ")]
+        usual = find_column(rest, LABEL_NAMES)
+        if options.label_column is not None or usual is not None:
+            return choose_column(self._name, header, "label", options.label_column or usual, LABEL_NAMES), ()
+        binary = self._binary(rest)
+        if len(binary) > 1:
+            return None, tuple(binary)
+        if len(rest) == 1 and not looks_like_data(header):
+            return rest[0], ()
+        return choose_column(self._name, header, "label", None, LABEL_NAMES), ()
+
+    def _binary(self, columns: list[str]) -> list[str]:
+        """Those of the columns that hold ones and zeros alone, and both."""
+        seen: dict[str, set[str]] = {column: set() for column in columns if column.lower() not in NO_CLASS}
+        for record in self._table.records():
+            if len(record.cells) == len(self._header_cells):
+                for column in list(seen):
+                    cell = record.cells[self._at[column]].strip().lower()
+                    seen[column].add(cell)
+                    if cell not in ONES + ZEROS:
+                        del seen[column]
+        return [column for column, cells in seen.items() if not cells.isdisjoint((*ONES, *ZEROS[1:]))]
+
     def rows(self) -> Iterator[SourceRow | Problem]:
         """See ``Source``.
 
@@ -84,7 +113,8 @@ class TableSource:
             ImportRefusedError: the text breaks off (encoding, quotes); the text names the row.
         """
         book = PathBook()
-        for row, cells in self._cells():
+        for record in self._table.records():
+            row, cells = record.row, record.cells
             if not any(cells):
                 continue
             if len(cells) != len(self._header_cells):
@@ -103,7 +133,6 @@ class TableSource:
         own = self.info.is_own_export
         cell = {column: unquoted(cells[place]) if own else cells[place] for column, place in self._at.items()}
         assert self.info.path_column is not None
-        assert self.info.label_column is not None
         path = cell[self.info.path_column].strip()
         if has_broken_text(path):
             return Problem(self._name, row, "has a path that is not valid text; correct it")
@@ -117,9 +146,10 @@ class TableSource:
             review = review_of(cell) if own else None
         except ValueError as error:
             return Problem(self._name, row, str(error))
-        label = cell[self.info.label_column].strip() or None
-        if label is not None and label.startswith('{"choices"'):  # of Label Studio
-            return Problem(self._name, row, "has several choices; one class per image can be audited")
+        try:
+            label = self._label_of(cell)
+        except ValueError as error:
+            return Problem(self._name, row, str(error))
         true_column = self.info.true_label_column
         return SourceRow(
             row=row,
@@ -137,103 +167,54 @@ class TableSource:
         """See ``Source``: workers read the files themselves."""
         yield from locations
 
+    def _label_of(self, cell: dict[str, str]) -> str | None:
+        if self.info.label_column is None:
+            chosen = [column for column in self._one_hot if cell[column].strip().lower() in ONES]
+            if len(chosen) > 1:
+                raise ValueError(f"has several labels ({', '.join(chosen)}); {ONE_CLASS}")
+            return chosen[0] if chosen else None
+        label = cell[self.info.label_column].strip() or None
+        if label is not None and label.startswith('{"choices"'):  # of Label Studio
+            raise ValueError(f"has several choices; {ONE_CLASS}")
+        return label
+
     def write_again(self, out: Path, outcomes: Outcomes, class_names: Sequence[str]) -> None:
-        """See ``sources.Rewritable``: the same columns, cells and order."""
+        """See ``sources.Rewritable``: the same text, but for the cells of the labels that changed."""
         decided = iter(outcomes)
-        place = self._at[str(self.info.label_column)]
-        with out.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, delimiter=self._delimiter, lineterminator="\n")
-            writer.writerow(self._header_cells)
-            for _, cells in self._cells():
-                label = next(decided) if any(cells) else ""
-                if label and len(cells) == len(self._header_cells):
-                    cells[place] = numbered(label, class_names) if is_whole(cells[place]) else label
-                if label is not None:
-                    writer.writerow(cells)
 
-    def _text(self) -> io.TextIOWrapper:
-        self._stream.seek(0)
-        return io.TextIOWrapper(_KeepOpen(self._stream), encoding=self._encoding, newline="")
-
-    def _lines(self) -> Iterator[str]:
-        return lines_of(self._text(), self._name)
-
-    def _cells(self) -> Iterator[tuple[int, list[str]]]:
-        """(row as a spreadsheet counts, cells), without the header."""
-        csv.field_size_limit(MAX_CELL)
-        row = 1
-        try:
-            for row, cells in enumerate(csv.reader(self._lines(), delimiter=self._delimiter), start=1):
-                if row > 1:
-                    yield row, cells
-        except UnicodeDecodeError as error:
-            raise self._wrong_encoding() from error
-        except (csv.Error, LongLineError) as error:
-            raise ImportRefusedError(
-                f"{self._name}, row {row + 1}: cannot be read ({error}); look for an open quote there."
-            ) from error
-
-    def _header(self) -> tuple[list[str], str]:
-        try:
-            first = self._text().readline(MAX_CELL)
-        except UnicodeDecodeError as error:
-            raise self._wrong_encoding() from error
-        if not first.strip():
-            raise ImportRefusedError(
-                f"{self._name} is empty; it needs a header with a path and a label column."
-            )
-        delimiter = "\t" if "\t" in first else max(",;|", key=first.count)
-        try:
-            header = next(csv.reader(self._lines(), delimiter=delimiter))
-        except (csv.Error, LongLineError) as error:
-            raise ImportRefusedError(f"{self._name}, row 1: cannot be read ({error}).") from error
-        names = [name.strip() for name in header]
-        for name in names:
-            if not name or names.count(name) > 1:
-                what = f"the column {printable(name, 40)!r} twice" if name else "a column without a name"
-                remedy = DATA_AS_HEADER if looks_like_data(names) else "give every column its own name"
-                raise ImportRefusedError(f"{self._name}, row 1: has {what}; {remedy}.")
-        return names, delimiter
-
-    def _find_encoding(self) -> str:
-        self._stream.seek(0)
-        head = self._stream.read(4)
-        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            return "utf-16"
-        return "utf-8-sig"
-
-    def _wrong_encoding(self) -> ImportRefusedError:
-        self._stream.seek(0)
-        remedy = "save the file as 'CSV UTF-8'"
-        for row, line in enumerate(_KeepOpen(self._stream), start=1):
-            try:
-                line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                byte = line[error.start]
-                return ImportRefusedError(
-                    f"{self._name}, row {row}: byte 0x{byte:02x} is not UTF-8 text; {remedy}."
+        def changed(record: Record) -> dict[int, str] | None:
+            cells = record.cells
+            label = next(decided) if any(cells) else ""
+            if label is None or not label or len(cells) != len(self._header_cells):
+                return None if label is None else {}
+            if self.info.label_column is None:
+                one = next((c for c in self._one_hot if cells[self._at[c]].strip().lower() in ONES), None)
+                yes = "1" if one is None else cells[self._at[one]]
+                no = next(
+                    (
+                        cells[self._at[c]]
+                        for c in self._one_hot
+                        if cells[self._at[c]].strip().lower() in ZEROS
+                    ),
+                    "0",
                 )
-        return ImportRefusedError(f"{self._name}: is not {self._encoding} text; {remedy}.")
+                return {self._at[c]: yes if c == label else no for c in self._one_hot if c in (one, label)}
+            place = self._at[self.info.label_column]
+            before = cells[place].strip()
+            if not is_whole(before.removesuffix(".0")):
+                return {place: quoted(label) if self.info.is_own_export else label}
+            number = numbered(label, class_names)
+            return {place: f"{number}.0" if before.endswith(".0") and is_whole(number) else number}
+
+        with out.open("wb") as file:
+            self._table.write_again(file, changed)
 
 
-class _KeepOpen(io.BufferedReader):
-    """The same bytes in a reader of its own, whose end does not close the stream below."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        super().__init__(_Unclosed(stream))
-
-
-class _Unclosed(io.RawIOBase):
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._inner = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        data = self._inner.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+def _refuse_doubled(name: str, header: Sequence[str]) -> None:
+    twice = next((column for column in header if header.count(column) > 1), None)
+    if twice is not None:
+        remedy = DATA_AS_HEADER if looks_like_data(header) else "give every column its own name"
+        raise ImportRefusedError(f"{name}, row 1: has the column {printable(twice, 40)!r} twice; {remedy}.")
 
 
 def open_table(path: Path, tree: Images, options: SourceOptions) -> TableSource:

@@ -34,6 +34,10 @@ class MissingError(PathError):
     """A path that leads to nothing below the root: where it is so for all, the root is wrong."""
 
 
+class OutsideError(PathError):
+    """A path that starts somewhere else than at the root."""
+
+
 class Images(Protocol):
     """A place where images are found by what a table says about them."""
 
@@ -242,12 +246,12 @@ def checked_relative(text: str) -> str:
     if not text or "\0" in text:
         raise PathError("names no file; fill in the path")
     if "://" in text:
-        raise PathError("is a web address; download the image and name the file instead")
+        raise OutsideError("is a web address; download the image and name the file instead")
     path = PurePosixPath(text)
     if path.is_absolute() or (len(text) > 1 and text[1] == ":" and text[0].isalpha()):
-        raise PathError("is an absolute path; name files relative to one root")
+        raise OutsideError("is an absolute path; name files relative to one root")
     if ".." in path.parts:
-        raise PathError("leaves the root by '..'; set the root to a folder that holds all images")
+        raise OutsideError("leaves the root by '..'; set the root to a folder that holds all images")
     return str(path)
 
 

@@ -70,10 +70,6 @@ def test_base__survives_its_text_and_a_foreign_one() -> None:
         assert Base.from_text(broken, "cat") == Base(label="cat")
 
 
-def test_base__of_an_earlier_version() -> None:
-    assert Base.from_text('[["keep"], "cat", 7]', "cat") == Base(("keep",), "cat", 7)
-
-
 def test_wanted__what_stands_is_no_change() -> None:
     for decision, label in (("keep", None), ("relabel", 2), ("none", None), ("unsure", None)):
         standing = Review(id=5, dataset_id=1, sample_id=0, decision=decision, label=label, reviewer="ann")

@@ -58,7 +58,6 @@ def killed_in_the_middle(out: Path, maker: str = "written_whole") -> None:
 def test_written_whole__what_a_kill_leaves_is_gone_after_the_next_file(tmp_path: Path, maker: str) -> None:
     killed_in_the_middle(tmp_path / "out.csv", maker)
     assert len(list(tmp_path.iterdir())) == 1
-    (tmp_path / ".old.csv.4194303.writing").write_text("of an earlier version")
     (tmp_path / ".mine.writing").write_text("a user's own")
     with written_whole(tmp_path / "other.csv") as beside:
         beside.write_text("new")

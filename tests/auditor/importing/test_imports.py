@@ -188,8 +188,9 @@ def test_check__the_row_file_is_read_once_however_many_chunks_have_bad_rows(tmp_
 
 
 def test_import_dataset__only_bad_images_are_refused_even_with_skip_bad(tmp_path: Path) -> None:
-    (tmp_path / "set" / "a").mkdir(parents=True)
-    (tmp_path / "set" / "a" / "x.png").write_bytes(b"")
+    for folder in ("a", "b"):
+        (tmp_path / "set" / folder).mkdir(parents=True)
+        (tmp_path / "set" / folder / "x.png").write_bytes(b"")
     with pytest.raises(BadRowsError, match="No image is left to import"):
         import_dataset(tmp_path / "set", name="a", skip_bad=True)
 

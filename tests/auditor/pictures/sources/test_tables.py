@@ -168,11 +168,11 @@ def test_rows__open_quote_is_refused(tmp_path: Path) -> None:
     ("text", "options", "message"),
     [
         (
-            "name,label\na,b\n",
+            "where,label\na,b\n",
             {},
-            r"no column that is clearly the path; name the right one\. Its columns are: name, label",
+            r"no column that is clearly the path; name the right one\. Its columns are: where, label",
         ),
-        ("path,kind\na,b\n", {}, "no column that is clearly the label; name the right one"),
+        ("path,kind,of\na,b,c\n", {}, "no column that is clearly the label; name the right one"),
         ("path,label\na,b\n", {"label_column": "lable"}, r"has no column 'lable'; did you mean 'label'\?"),
         (
             "path,label\na,b\n",
@@ -185,9 +185,8 @@ def test_rows__open_quote_is_refused(tmp_path: Path) -> None:
             "its first row looks like data; add a header row such as filepath,label. Its columns are: im/00000.PNG",
         ),
         ("im/0.png,5,5\n", {}, "the column '5' twice; its first row looks like data; add a header row"),
-        ("im/0.png,\n", {}, "a column without a name; its first row looks like data; add a header row"),
+        ("im/0.png,\n", {}, "clearly the path: its first row looks like data; add a header row"),
         ("path,path,label\n", {}, "has the column 'path' twice"),
-        ("path,,label\n", {}, "has a column without a name"),
         ("", {}, r"is empty; it needs a header"),
     ],
 )

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import redirect_stderr, suppress
 from pathlib import Path
 
-from tests.faults.trial import (
+from qa.faults.trial import (
     NUM,
     SAID,
     FaultError,

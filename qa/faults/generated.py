@@ -27,7 +27,7 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from tests.faults.trial import NUM, FaultError, check_home, command, no_litter, one_line, pictures
+from qa.faults.trial import NUM, FaultError, check_home, command, no_litter, one_line, pictures
 
 TRIED = 6
 """Examples that are generated for a trial, which takes the last: the first ones are hypothesis' simplest."""

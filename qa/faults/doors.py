@@ -17,7 +17,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from tests.faults.trial import AT_END, FaultError
+from qa.faults.trial import AT_END, FaultError
 
 OURS = [
     "127.0.0.1:{port}",

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.faults.trial import FaultError, check_home, no_litter, pictures
+from qa.faults.trial import FaultError, check_home, no_litter, pictures
 
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 0x4000000, 0x20000000, 0x40000000
 SILENCE_S = 1.0

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, suppress
 from pathlib import Path
 
-from tests.faults import containers, system_calls
-from tests.faults.trial import AT_END, NUM, FaultError, check_home, command, make_home
+from qa.faults import containers, system_calls
+from qa.faults.trial import AT_END, NUM, FaultError, check_home, command, make_home
 
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 SMALL = "small"

@@ -1,6 +1,6 @@
 """Changes one small thing in an engine at a time and asks whether a test notices.
 
-    python -m benchmarks.mutation [--module TEXT] [--sample N --seed S] [--seconds LIMIT] [--again]
+    python -m qa.mutation [--module TEXT] [--sample N --seed S] [--seconds LIMIT] [--again]
 
 For every module that trains (``MODULES``), every mutant is one change of its syntax tree: a comparison, sign,
 operator, truth value or number turned, a condition negated, a statement or an argument removed, two arguments
@@ -644,7 +644,7 @@ def page(known: dict[str, Any]) -> str:
     lines = [
         "# Mutation score of what trains",
         "",
-        "One small change of the code at a time (`make mutate`, benchmarks/mutation.py). Killed: a test fails.",
+        "One small change of the code at a time (`make mutate`, qa/mutation.py). Killed: a test fails.",
         "Slow: the tests did not end in time, which counts as not killed. Tried: what has a verdict so far,",
         "drawn at random with `--sample`, more of them from modules that changed lately; a score of few says",
         "little about the rest. A survivor may still be killed by tests that are not named after its module.",

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from benchmarks.mutation import FIRST_LOOK, Mutant, first_looks
+from qa.mutation import FIRST_LOOK, Mutant, first_looks
 
 
 def _mutant(package: str, number: int) -> Mutant:

@@ -13,8 +13,8 @@ import numpy as np
 from PIL import Image
 
 from auditor.importing import imports
+from qa.faults.trial import changed_bytes, command, no_litter, one_line
 from tests.auditor.pictures.sources import test_containers as written
-from tests.faults.trial import changed_bytes, command, no_litter, one_line
 from tests.shapes import draw_shapes, write_pairs
 
 SHAPES = draw_shapes(6, size=8)

@@ -21,8 +21,8 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from tests.faults import generated
-from tests.faults.trial import NUM, FaultError, check_home, command, no_litter, one_line, pictures
+from qa.faults import generated
+from qa.faults.trial import NUM, FaultError, check_home, command, no_litter, one_line, pictures
 from tests.shapes import draw_shapes, write_pairs
 
 SIDE = 16
@@ -488,7 +488,7 @@ NONSENSE: dict[str, list[str]] = {
 def environment(luck: random.Random, place: Path) -> None:
     """A variable that holds nonsense: commands work without it, or refuse with a line that hides passwords."""
     from auditor.catalog import db
-    from tests.faults.trial import SAID
+    from qa.faults.trial import SAID
 
     name = luck.choice(sorted(NONSENSE))
     value = luck.choice(NONSENSE[name]).replace("{}", str(place))

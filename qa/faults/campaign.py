@@ -1,4 +1,4 @@
-"""A campaign of faults: ``python -m tests.faults.campaign --minutes 60`` (``make faults``).
+"""A campaign of faults: ``python -m qa.faults.campaign --minutes 60`` (``make faults``).
 
 Every trial runs in a process of its own, forked from one that has everything loaded, on a copy of a small home. It
 has a number; seed, family and number alone decide what happens in it. What came of each is kept in
@@ -35,7 +35,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from tests.faults import (
+from qa.faults import (
     beside,
     containers,
     doors,
@@ -47,7 +47,7 @@ from tests.faults import (
     small_disks,
     system_calls,
 )
-from tests.faults.trial import (
+from qa.faults.trial import (
     AT_END,
     NUM,
     ROOT,
@@ -655,6 +655,7 @@ def run_trials(name: str, numbers: range, template: Path, seed: int = 0) -> list
             os.close(reader)
             with open(os.devnull, "w") as null:
                 os.dup2(null.fileno(), 2)
+            os.environ["AUDITOR_HOME"] = str(place / "home")
             _move_source(template, place)
             for number in numbers:
                 work = place / f"t{number}" if len(numbers) > 1 else place
@@ -684,7 +685,6 @@ def run_trials(name: str, numbers: range, template: Path, seed: int = 0) -> list
 
 
 def _one_trial(name: str, luck: str, place: Path, work: Path) -> tuple[str, str]:
-    os.environ["AUDITOR_HOME"] = str(place / "home")
     work.mkdir(exist_ok=True)
     try:
         FAMILIES[name][0](random.Random(luck), work)

@@ -8,7 +8,7 @@ import time
 from contextlib import redirect_stderr, suppress
 from pathlib import Path
 
-from tests.faults.trial import FaultError, check_home, command, no_litter, pictures
+from qa.faults.trial import FaultError, check_home, command, no_litter, pictures
 
 
 def _works(luck: random.Random, place: Path) -> dict[str, list[list[str]]]:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.faults import system_calls
-from tests.faults.trial import SAID, FaultError, check_home, command
+from qa.faults import system_calls
+from qa.faults.trial import SAID, FaultError, check_home, command
 
 SIZE_MB = 12
 LEFT = (0, 0, 4_096, 8_192, 16_384, 30_000, 65_536, 131_072, 262_144, 500_000)

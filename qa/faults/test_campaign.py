@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
-from tests.faults.campaign import QUICK
-from tests.forker import CAMPAIGN, Forker
+from qa.faults.campaign import QUICK, ROOT
 
 DONE = "environment that holds nonsense"
 """A family whose trial was done before."""
 
 
 def test_campaign__a_trial_of_each_quick_family_end_well_and_go_on_where_they_were(
-    tmp_path: Path, forker: Forker
+    tmp_path: Path,
 ) -> None:
     log, table = tmp_path / "faults.jsonl", tmp_path / "faults.md"
     before = {"family": DONE, "number": 0, "outcome": "ok", "text": "", "seed": 0}
     log.write_text(json.dumps(before | {"date": "2026-01-01", "commit": "of before"}) + "\n")
-    command = ["campaign", "--minutes", "5", "--most", "1"]
+    command = [sys.executable, "-m", "qa.faults.campaign", "--minutes", "5", "--most", "1"]
     command += [word for name in [DONE, *QUICK] for word in ("--family", name)]
-    done = forker.call(CAMPAIGN, [*command, "--log", str(log), "--table", str(table)])
+    command += ["--log", str(log), "--table", str(table)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     assert sorted((row["family"], row["number"]) for row in rows) == sorted(

@@ -10,8 +10,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from tests.faults import doors
-from tests.faults.trial import AT_END, FaultError, pictures
+from qa.faults import doors
+from qa.faults.trial import AT_END, FaultError, pictures
 from tests.helpers import empty_site
 
 PAYLOADS = [

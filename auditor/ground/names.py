@@ -1,0 +1,46 @@
+"""Names of classes and files, written by different people, systems and keyboards: when are two the same?"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+_SPACES = re.compile(r"[\s_]+")
+
+
+def normal(text: str) -> str:
+    """The one spelling of characters that can be written in two ways (NFC), without spaces around it.
+
+    macOS writes é in names of files as e and an accent; everybody else as one character.
+    """
+    return (text if text.isascii() else unicodedata.normalize("NFC", text)).strip()
+
+
+def likeness(name: str) -> str:
+    """Equal for names that a person takes for one: case, spaces, underscores and invisible signs do not count."""
+    text = name if name.isascii() else unicodedata.normalize("NFKC", name)
+    seen = "".join(sign for sign in text if unicodedata.category(sign) != "Cf")
+    return _SPACES.sub(" ", seen).strip().casefold()
+
+
+def alike(names: Iterable[str]) -> list[list[str]]:
+    """The sets of two and more names that a person takes for one."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        groups[likeness(name)].append(name)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+class Names:
+    """Finds a class by its name, in whatever characters somebody wrote it."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """``names`` in the order of their numbers."""
+        self._numbers = {normal(name): number for number, name in enumerate(names)}
+        self._numbers |= {name: number for number, name in enumerate(names)}
+
+    def number(self, text: str) -> int | None:
+        """The class of that name; None where there is none."""
+        return self._numbers.get(text, self._numbers.get(normal(text)))

@@ -69,6 +69,13 @@ def backbones_here() -> list[str]:
     return [found.name for found in weights.here()]
 
 
+@st.cache_data(show_spinner="Looking at some of the images …")
+def usual_view(name: str, version: str) -> tuple[str, str]:
+    """What an audit takes by itself, found out once for a dataset as it was imported (``version``), and why."""
+    del version
+    return apart.usual_view(name)
+
+
 def choose_view(dataset: Dataset, here: list[str], place: DeltaGenerator) -> str | None:
     """What the engines look at: a backbone, ``NO_BACKBONE`` or the key of own features that are kept.
 
@@ -79,12 +86,17 @@ def choose_view(dataset: Dataset, here: list[str], place: DeltaGenerator) -> str
         st.session_state["audit_backbone"] = added
     titles = {NO_BACKBONE: FROM_SCRATCH, OWN: "other features of your own …"}
     titles |= {key: own_features.title(source) for key, source in kept.items()}
+    usual, why = usual_view(dataset.name, str(dataset.created_at))
+    options = [*here, NO_BACKBONE, *kept, OWN]
     backbone = place.selectbox(
         "What the engines look at",
-        [*here, NO_BACKBONE, *kept, OWN],
+        options,
+        index=options.index(usual) if usual in options else 0,
         format_func=lambda name: titles.get(name, f"features of {name}"),
         key="audit_backbone",
     )
+    if backbone == usual and why:
+        place.caption(words.documented(why.replace("`", "``")))
     if backbone != OWN:
         return backbone
     own_features.add(dataset)
@@ -110,12 +122,6 @@ def start_form(dataset: Dataset) -> None:
             key="audit_finetune",
             help="Fine-tuning: each engine trains the whole network on the images, from the same weights, in place "
             "of a small one on its features. It takes far longer and is meant for a GPU or few images.",
-        )
-    elif not here:
-        st.caption(
-            "With a pretrained backbone they take far less time and may find more wrong labels. No weights are "
-            "on this machine; in a terminal `auditor weights list` lists some to download, and `auditor weights "
-            "add NAME FILE` keeps a file that you have."
         )
     known = {choice.name: choice for choice in engines if has_backbone or not choice.needs_features}
     start, more = st.container(), st.expander("Engines, preset and device", icon=":material/model_training:")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from auditor import api
-from auditor.audits import durations
+from auditor.audits import durations, usual_features
 from auditor.audits import plan as auditing
 from auditor.backbones import features
 from auditor.bridges import engine_bridge
@@ -191,6 +191,11 @@ def own_features(name: str, source: str, column: str | None) -> features.Feature
     return call(api.own_features, name, source, column=column)
 
 
+def usual_view(name: str) -> tuple[str, str]:
+    """The backbone that an audit of the dataset ``name`` takes by itself, or ``"none"``, and a sentence why."""
+    return call(_usual_view, name)
+
+
 def durations_of(
     name: str, preset: str, device: str, backbone: str = features.NO_BACKBONE, *, finetune: bool = False
 ) -> durations.Choices:
@@ -199,6 +204,11 @@ def durations_of(
     ``backbone`` and ``finetune``: as ``plan``.
     """
     return asked(_durations, name, preset, device, backbone, finetune)
+
+
+def _usual_view(name: str) -> tuple[str, str]:
+    source, why = usual_features.choose(name, None)
+    return features.NO_BACKBONE if source is None else source.name, why
 
 
 def _durations(name: str, preset: str, device: str, backbone: str, finetune: bool) -> durations.Choices:
@@ -258,4 +268,4 @@ def _plan_numbers(name: str, chosen: Sequence[str], preset: str, backbone: str) 
 def _features(name: str, backbone: str) -> features.FeatureSource | None:
     """The user's own features of that key, or those of that backbone."""
     kept = {one.key: one for one in features.own(reading.dataset(name).id)}
-    return kept[backbone] if backbone in kept else features.choose(backbone)
+    return kept[backbone] if backbone in kept else usual_features.choose(name, backbone)[0]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from auditor.api.watching import watching
-from auditor.audits import arrays, budgets, executors, own_models, plan, worker
+from auditor.audits import arrays, budgets, executors, own_models, plan, usual_features, worker
 from auditor.audits import statements as saying
 from auditor.backbones import features as feature_files
 from auditor.backbones import own_features as tables_of_features
@@ -151,8 +151,9 @@ class Dataset:
 
         ``engines``: one name or several, default all.
         ``backbone``: a pretrained network such as ``"timm:mobilenetv3_large_100"`` on whose features the engines
-        train, with ``weights`` from a file; default one whose weights are here, ``"none"``: from scratch. It gets
-        images of ``backbone_size`` pixels (default: as its weights want them) in ``views`` views each (default: 4).
+        train, with ``weights`` from a file; default see
+        ``usual_features.choose``, ``"none"``: from scratch. It gets
+        images of ``backbone_size`` pixels (default: as its weights want them) in ``views`` views each (default: 1).
         ``finetune``: every engine trains the backbone too, on the images. ``features``: your own in its place, see
         ``own_features``. ``alone``: hear only these engines, not the latest runs of others in earlier audits.
         ``budget``: ``"10m"``, ``"overnight"`` or seconds; the audit does what finds most in that time, instead of
@@ -194,7 +195,8 @@ class Dataset:
                     raise AuditFailedError("features replace a backbone; give one of the two.")
                 source = own_features(self.name, features, column=features_column)
             else:
-                source = feature_files.choose(
+                source, _ = usual_features.choose(
+                    self.name,
                     backbone,
                     None if weights is None else Path(weights),
                     side=backbone_size,

@@ -15,5 +15,6 @@ __all__ = [
     "settle",
     "statements",
     "tasks",
+    "usual_features",
     "worker",
 ]

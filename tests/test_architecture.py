@@ -13,8 +13,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from engines.registry import ENGINES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -74,6 +72,7 @@ LAZY_FACES = {"auditor", "engines"}
 """Faces that load what they name when it is asked for; they stand above every floor."""
 
 
+@functools.cache
 def layer_files(layer: str) -> list[Path]:
     return [path for path in sorted((ROOT / layer).rglob("*.py")) if "__pycache__" not in path.parts]
 
@@ -118,11 +117,12 @@ def _id(path: Path) -> str:
 ALL_FILES = [path for layer in FORBIDDEN for path in layer_files(layer)]
 
 
-@pytest.mark.parametrize("path", ALL_FILES, ids=_id)
-def test_layer__imports_nothing_above_it(path: Path) -> None:
-    leaked = packages_of(imports_of(path)) & FORBIDDEN[path.relative_to(ROOT).parts[0]]
-    leaked -= EXCEPTIONS.get(path.relative_to(ROOT).as_posix(), set())
-    assert not leaked, f"{_id(path)} may not import {sorted(leaked)}"
+def test_layer__imports_nothing_above_it() -> None:
+    leaked = {
+        _id(path): packages_of(imports_of(path)) & FORBIDDEN[path.relative_to(ROOT).parts[0]]
+        for path in ALL_FILES
+    }
+    assert {name: found for name, found in leaked.items() if found - EXCEPTIONS.get(name, set())} == {}
 
 
 def room_of(module: str) -> tuple[str, str]:
@@ -143,17 +143,22 @@ def house_imports(path: Path) -> set[str]:
     return {name for name in imports_of(path) if name.partition(".")[0] in FLOORS and "." in name}
 
 
-@pytest.mark.parametrize("path", ALL_FILES, ids=_id)
-def test_room__imports_from_lower_floors_only(path: Path) -> None:
+def test_room__imports_from_lower_floors_only() -> None:
+    assert [f"{_id(path)} imports {name}" for path in ALL_FILES for name in from_no_lower_floor(path)] == []
+
+
+def from_no_lower_floor(path: Path) -> list[str]:
+    """What a file imports of its own layer that lies on its own floor or above."""
     layer, room = room_of(module_of(path))
     if module_of(path) in LAZY_FACES or not room:
-        return
-    for name in house_imports(path):
-        other_layer, other = room_of(name)
-        if other_layer != layer or other == room or not is_room(layer, other):
-            continue
-        mine, its = floor_of(layer, room), floor_of(layer, other)
-        assert its < mine, f"{_id(path)} may not import {name}: it is no lower floor"
+        return []
+    others = {name: room_of(name) for name in house_imports(path)}
+    return [
+        name
+        for name, (other_layer, other) in sorted(others.items())
+        if other_layer == layer and other != room and is_room(layer, other)
+        if floor_of(layer, other) >= floor_of(layer, room)
+    ]
 
 
 def is_room(layer: str, name: str) -> bool:
@@ -165,17 +170,16 @@ def module_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-@pytest.mark.parametrize("layer", sorted(FLOORS))
-def test_floors__name_every_room_once(layer: str) -> None:
-    named = [room for rooms in FLOORS[layer] for room in rooms]
-    there = {path.stem for path in (ROOT / layer).glob("*.py")} - {"__init__"}
-    there |= {path.parent.name for path in (ROOT / layer).glob("*/__init__.py")}
-    assert sorted(named) == sorted(there)
+def test_floors__name_every_room_once() -> None:
+    for layer in FLOORS:
+        named = [room for rooms in FLOORS[layer] for room in rooms]
+        there = {path.stem for path in (ROOT / layer).glob("*.py")} - {"__init__"}
+        there |= {path.parent.name for path in (ROOT / layer).glob("*/__init__.py")}
+        assert sorted(named) == sorted(there)
 
 
-@pytest.mark.parametrize("layer", sorted(FLOORS))
-def test_modules__import_in_no_circle(layer: str) -> None:
-    modules = {module_of(path): path for path in layer_files(layer) if module_of(path) not in LAZY_FACES}
+def test_modules__import_in_no_circle() -> None:
+    modules = {module_of(path): path for path in ALL_FILES if module_of(path) not in LAZY_FACES}
     graph: dict[str, set[str]] = {}
     for name, path in modules.items():
         found = {other for other in house_imports(path) if other in modules and other != name}
@@ -203,14 +207,18 @@ def find_circle(graph: dict[str, set[str]]) -> list[str] | None:
     return next((found for node in sorted(graph) if (found := walk(node, [])) is not None), None)
 
 
-@pytest.mark.parametrize("path", ALL_FILES, ids=_id)
-def test_package__is_entered_by_its_face(path: Path) -> None:
-    for name in house_imports(path):
-        for package in packages_entered(name, module_of(path)):
-            inside = name.removeprefix(package).strip(".").partition(".")[0]
-            assert not inside or inside in face_of(package), (
-                f"{_id(path)} enters {package} by {inside!r}, which is not in its __all__"
-            )
+def test_package__is_entered_by_its_face() -> None:
+    entered = {
+        (path, package, name.removeprefix(package).strip(".").partition(".")[0])
+        for path in ALL_FILES
+        for name in house_imports(path)
+        for package in packages_entered(name, module_of(path))
+    }
+    assert [
+        f"{_id(path)} enters {package} by {inside!r}, which is not in its __all__"
+        for path, package, inside in sorted(entered)
+        if inside and inside not in face_of(package)
+    ] == []
 
 
 @functools.cache
@@ -232,60 +240,41 @@ def face_of(package: str) -> frozenset[str]:
     return frozenset()
 
 
-@pytest.mark.parametrize("package", sorted({module_of(p) for p in ALL_FILES if p.name == "__init__.py"}))
-def test_face__names_what_exists(package: str) -> None:
-    if not face_of(package):
-        return
-    module = importlib.import_module(package)
-    for name in face_of(package):
-        if not hasattr(module, name):
-            importlib.import_module(f"{package}.{name}")
+def test_face__names_what_exists() -> None:
+    for package in sorted({module_of(path) for path in ALL_FILES if path.name == "__init__.py"}):
+        module = importlib.import_module(package)
+        for name in face_of(package):
+            if not hasattr(module, name):
+                importlib.import_module(f"{package}.{name}")
 
 
-@pytest.mark.parametrize("path", layer_files("auditor"), ids=_id)
-def test_auditor__imports_engines_in_the_bridge_only(path: Path) -> None:
-    if _id(path) in BRIDGES:
-        return
-    assert "engines" not in packages_of(imports_of(path)), f"{_id(path)}: only {BRIDGES} may"
+def test_auditor__imports_engines_and_fiftyone_in_its_bridges_only() -> None:
+    for package, doors in (("engines", BRIDGES), ("fiftyone", FIFTYONE_AT_HOME)):
+        others = [path for path in layer_files("auditor") if not _id(path).startswith(doors)]
+        assert [_id(path) for path in others if package in packages_of(imports_of(path))] == []
 
 
-@pytest.mark.parametrize("name", BRIDGES)
-def test_bridge__does_not_load_engines_at_import(name: str) -> None:
-    path = ROOT / name
-    top = "\n".join(
-        ast.unparse(node)
-        for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.Import | ast.ImportFrom)
-    )
-    heavy = imported_modules(top) - {"engines.contract"}
-    loaded = {
-        name for name in heavy if name.startswith("engines") and not name.startswith("engines.contract")
+def test_bridge__does_not_load_engines_at_import() -> None:
+    for path in BRIDGES:
+        body = ast.parse((ROOT / path).read_text()).body
+        top = [ast.unparse(node) for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
+        loaded = {name for name in imported_modules("\n".join(top)) if name.startswith("engines.")}
+        assert {name for name in loaded if not name.startswith("engines.contract")} == set()
+
+
+def test_tables__are_defined_in_models_only() -> None:
+    tables = {
+        _id(path)
+        for path in ALL_FILES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and "table" in {word.arg for word in node.keywords}
     }
-    assert loaded <= {"engines"}, f"import {sorted(loaded)} inside the functions that train"
+    assert tables == {"auditor/catalog/models.py"}
 
 
-@pytest.mark.parametrize("path", layer_files("auditor"), ids=_id)
-def test_auditor__imports_fiftyone_in_its_bridge_only(path: Path) -> None:
-    if _id(path).startswith(FIFTYONE_AT_HOME):
-        return
-    assert "fiftyone" not in packages_of(imports_of(path))
-
-
-@pytest.mark.parametrize("path", ALL_FILES, ids=_id)
-def test_tables__are_defined_in_models_only(path: Path) -> None:
-    if path == ROOT / "auditor" / "catalog" / "models.py":
-        return
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ClassDef):
-            keywords = {word.arg for word in node.keywords}
-            assert "table" not in keywords, f"{_id(path)}: class {node.name} belongs in catalog/models.py"
-
-
-@pytest.mark.parametrize(
-    "module", ["engines.contract", "auditor", "auditor.audits.plan", "auditor.cli.commands"]
-)
-def test_import__does_not_load_torch(module: str) -> None:
-    code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
+def test_import__does_not_load_torch() -> None:
+    modules = ("engines.contract", "auditor", "auditor.audits.plan", "auditor.cli.commands")
+    code = f"import sys, {', '.join(modules)}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 

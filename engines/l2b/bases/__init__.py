@@ -1,1 +1,3 @@
 """What L2B's step is put on besides plain training: DivideMix, UniCon and C2D (L2B's Tables 2, 3 and 7)."""
+
+__all__ = ["pair"]

@@ -218,8 +218,8 @@ EXPLAINED: dict[str, str] = {
     "  ->  nn.init.kaiming_uniform_(self.first.weight) (no. 2)": _GAIN,
     "engines/umn/networks.py forward: zip(self.sizes, self.blocks, strict=True)"
     "  ->  zip(self.sizes, self.blocks) (no. 2)": _ZIP,
-    "engines/umn/model.py _generative_loss: uncertainty(guider[front], learner[front], labels)"
-    "  ->  uncertainty(learner[front], guider[front], labels)": "an absolute difference, both detached",
+    "engines/umn/model.py loss: uncertainty(guider, learner[front], labels)"
+    "  ->  uncertainty(learner[front], guider, labels)": "an absolute difference, both detached",
     "engines/coteaching/training.py _learn: optimizer.zero_grad(set_to_none=True)  ->  optimizer.zero_grad()": (
         "to set gradients to None is what zero_grad does by default"
     ),

@@ -40,10 +40,12 @@ from PIL import Image
 from benchmarks.metrics import auroc, precision_recall_f1
 from benchmarks.noise import make_noise
 from benchmarks.papers.scale import parse_scaled
+from benchmarks.papers.umn_rivals import rival
 from engines.contract import UNLABELED, EngineResult, EvaluationSet, TrainingData
+from engines.shared.run import Run
 from engines.shared.selection import gmm_small_loss_probability
-from engines.umn.config import NEED_NOISE_RATE, UMNConfig
-from engines.umn.training import train
+from engines.umn.config import UMNConfig
+from engines.umn.training import train_members
 
 EPSILON_THRESHOLD = 0.05
 MIXTURE_OFFSET = 1e-6
@@ -51,7 +53,7 @@ MIXTURE_OFFSET = 1e-6
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "umn_tables.json"
 RATES = (0.1, 0.2, 0.3, 0.4, 0.5)
-METHODS = ("umn", "m_vae", "supervised", "constant_weight", "mean_teacher", "self_paced")
+METHODS = ("umn", "m_vae", "supervised", "mean_teacher", "self_paced")
 TRAIN_IMAGES = 50_000
 LABELS_PER_CLASS = 10
 SCALES: dict[str, dict[str, Any]] = {
@@ -89,7 +91,6 @@ BY_METHOD: dict[str, dict[str, Any]] = {
     # One hundred labels are a single published batch: smaller ones give the same number of passes more steps.
     "supervised": {"epochs": 30, "batch_size": 10, "learning_rate": 1e-3, "input_noise": 0.0},
     "self_paced": {"epochs": 30, "batch_size": 50, "learning_rate": 1e-3, "input_noise": 0.0},
-    "mean_teacher": {"consistency_weight": None},  # published
 }
 TRIED: tuple[str, ...] = (
     "Chosen on one cell (20 % corruption, seed 0, 10,000 unlabeled, 105 steps an epoch, constant rate); test "
@@ -186,22 +187,19 @@ def run_cells(options: argparse.Namespace) -> None:
                     print("time is up; run the same command again for the rest")
                     return
                 images = images or load_mnist()
-                config = config_for(options, method, rate)
+                config = config_for(options, method)
                 cell = run_cell(images, config, method, rate, seed, options)
                 save_result(options.out, cell)
                 print(f"{method} {rate:.0%} seed {seed}: {cell['test_error']:.2f} %", flush=True)
 
 
-def config_for(options: argparse.Namespace, method: str, rate: float) -> UMNConfig:
+def config_for(options: argparse.Namespace, method: str) -> UMNConfig:
     """Config of a cell: the paper's, our budget and the chosen open values, the method's own."""
-    changes: dict[str, Any] = {"consistency_weight": 0.0}
+    changes: dict[str, Any] = {}
     if not options.published:
-        changes |= {"epochs": options.epochs, "augment": "none", **OURS}
+        changes = {"epochs": options.epochs, "augment": "none", **OURS}
     changes |= BY_METHOD.get(method, {})
     changes |= {name: json.loads(value) for name, _, value in (one.partition("=") for one in options.set)}
-    changes["method"] = method
-    if method in NEED_NOISE_RATE:
-        changes["known_noise_rate"] = rate
     return dataclasses.replace(UMNConfig.preset("paper"), **changes)
 
 
@@ -220,7 +218,8 @@ def run_cell(
     """Train one model and measure it."""
     data, rows, wrong = corrupted(images, rate, seed, options.unlabeled)
     watch = time.monotonic(), time.process_time()
-    result = train(data, config, seed=seed, device=options.device)
+    run = Run("umn", data, config, seed=seed, device=options.device, standardized=config.standardized)
+    result = train_members(run, config, rival(method, rate))
     errors = [100 * (1 - record.metrics["heldout_accuracy"]) for record in result.history]
     last = result.history[-1].metrics
     return {

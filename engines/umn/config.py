@@ -1,7 +1,7 @@
-"""The settings of UMN, and what its published baselines change in them.
+"""The settings of UMN.
 
-The paper leaves several values open (λ_y, γ, latent sizes, p(x | z_a) of colour images); each is a field
-here. The ``paper`` preset holds what is published, with the assumption named where nothing is.
+The paper leaves several values open (λ_y, γ, latent sizes). The ``paper`` preset holds what is published, with the
+assumption named where nothing is.
 """
 
 from __future__ import annotations
@@ -10,14 +10,9 @@ import math
 from dataclasses import dataclass, replace
 
 from engines.shared.averaged import FEW_ROWS, AveragedConfig
-from engines.shared.config import at_least, check_preset, one_of, within
+from engines.shared.config import at_least, check_preset, one_of
 from engines.shared.work import Work, cost_of_steps
 
-METHODS = ("umn", "m_vae", "constant_weight", "supervised", "mean_teacher", "self_paced")
-GENERATIVE = ("umn", "m_vae", "constant_weight")
-GUIDER_ALONE = ("mean_teacher",)
-"""Methods that predict with the guider (the teacher); the others with both networks."""
-NEED_NOISE_RATE = ("m_vae", "self_paced")
 UMN_STEP = {False: (1.55, 0.03), True: (0.65, 0.26)}
 """Plain steps that a step takes as long as, on images and on features: at least, and for each class (measured)."""
 ROTATIONS, ROTATIONS_ON_FEW = 2, 5
@@ -36,11 +31,6 @@ class UMNConfig(AveragedConfig):
         EngineInputError: one or more fields are out of range; the text lists every one of them.
     """
 
-    method: str = "umn"
-    """``"umn"``; ``"m_vae"`` (ε fixed at the known noise rate); ``"constant_weight"`` (f = 1); ``"mean_teacher"``;
-    ``"self_paced"`` (MentorNet without a mentor: small-loss rows only); ``"supervised"``."""
-    known_noise_rate: float | None = None
-    """Share of wrong labels, for ``m_vae`` and ``self_paced`` only; UMN needs none."""
     rotations: int | None = None
     """Number of models. Each judges one part of the labels and does not train on it; 1: no label is hidden. None: 5
     on features of at most 2,000 samples, which half of the labels teach too little, else 2."""
@@ -60,20 +50,6 @@ class UMNConfig(AveragedConfig):
     """d_b, size of the upper latent [assumption]."""
     upper_hidden: int = 500
     """Hidden units of the two M2 networks, which run once for every class [assumption]."""
-    classifier_input: str = "auto"
-    """What q(y) reads: ``"z_a"``, ``"trunk"``, or ``"auto"``: z_a for the flat net, else the trunk."""
-    width: int = 128
-    """First channels of ``umn13`` (published: 128)."""
-    y_chunk: int = 32
-    """Classes computed together in the sum over y. The sum's memory: 13 kB for each of batch_size * y_chunk rows of
-    the M2 networks, and 4 * latent_b bytes for each of batch_size * K draws of z_b, which are made at once.
-    Measured at batch 128: a step has 55 MB of tensors at 32 classes and 91 MB at 1,000 (1.4 GB unchunked)."""
-
-    reconstruction: str = "auto"
-    """p(x | z_a): ``"bernoulli"``, ``"gaussian"``, or ``"auto"``: Bernoulli for grey, Gaussian for colour and for
-    features, where every feature has a learned variance."""
-    reconstruction_variance: float = 0.1
-    """Fixed variance of the Gaussian p(x | z_a) [assumption]."""
     decoded_side: int | None = 32
     """Larger images are reconstructed with this many pixels on the longer side (area average); None: as they
     are (paper)."""
@@ -82,50 +58,31 @@ class UMNConfig(AveragedConfig):
 
     gamma: float | None = None
     """γ, decay of the guider; None: an average over about 1.5 epochs, 0.9 to 0.999 (the paper has none)."""
-    epsilon_floor: float = 1e-2
-    """ε is raised to this before its weight is taken (f = 6.8 at 10 classes); it is 0 at the first step."""
     audits: int | None = None
     """Epochs after which guider and learner judge every label, evenly spread and the last one among them: each
     costs a pass over all samples. None: every epoch."""
     epsilon_aggregate: str = "ema"
     """The reported ε: ``"ema"`` over the audited epochs (decay 0.9) or ``"final"`` (paper)."""
 
-    consistency_weight: float | None = None
-    """Weight of the squared distance between learner and guider: λ_c, on unlabeled samples and summed over
-    classes; for ``mean_teacher`` on all samples and averaged over classes. None: 0, but for ``mean_teacher`` the
-    published 100·N_L/N, read as 100 times the labeled share of a batch (the same in batches drawn at random)."""
-    ramp_share: float = 0.2
-    """Share of all steps over which the consistency weight grows to its value."""
     input_noise: float | None = None
     """Standard deviation of Gaussian noise on the networks' input in [0, 1], drawn anew for the guider; None:
     0.15 for ``umn13``, else 0 (published). ``augment="auto"`` likewise: shifts for ``umn13``, none for
     ``umn_mlp``, as every engine for other networks."""
-    adam_beta2: float = 0.99
-    """β2 of Adam (paper: 0.99)."""
 
     def problems(self) -> list[str]:
         found = [
             *super().problems(),
             *(at_least(self, 1, "rotations") if self.rotations is not None else ()),
-            *at_least(self, 1, "latent_b", "upper_hidden", "width", "y_chunk"),
+            *at_least(self, 1, "latent_b", "upper_hidden"),
             *at_least(self, 0, "lambda_y"),
-            *within(self, 1e-6, 0.5, "epsilon_floor"),
-            *within(self, 0, 1, "ramp_share", "adam_beta2"),
-            *one_of(self, "method", METHODS),
             *one_of(self, "label_loss", ("linear", "log", "auto")),
             *one_of(self, "elbo_scale", ("sum", "pixels")),
-            *one_of(self, "classifier_input", ("auto", "z_a", "trunk")),
-            *one_of(self, "reconstruction", ("auto", "bernoulli", "gaussian")),
             *one_of(self, "epsilon_aggregate", ("ema", "final")),
         ]
-        if not self.reconstruction_variance > 0:
-            found.append(f"reconstruction_variance is {self.reconstruction_variance}, it must be above 0")
         if self.audits is not None:
             found += at_least(self, 1, "audits")
         if self.latent_a is not None:
             found += at_least(self, 1, "latent_a")
-        if self.consistency_weight is not None:
-            found += at_least(self, 0, "consistency_weight")
         if self.input_noise is not None:
             found += at_least(self, 0, "input_noise")
         if self.labeled_share is not None and not 0 < self.labeled_share < 1:
@@ -134,11 +91,6 @@ class UMNConfig(AveragedConfig):
             found.append(f"gamma is {self.gamma}, it must be 0 or more and below 1")
         if self.decoded_side is not None and self.decoded_side < 1:
             found.append(f"decoded_side is {self.decoded_side}, it must be at least 1 or None")
-        rate = self.known_noise_rate
-        if rate is not None and not 0 < rate < 1:
-            found.append(f"known_noise_rate is {rate}, it must be between 0 and 1")
-        if rate is None and self.method in NEED_NOISE_RATE:
-            found.append(f"method {self.method!r} needs known_noise_rate, the share of wrong labels")
         return found
 
     def work_of_one(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:

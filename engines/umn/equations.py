@@ -170,18 +170,6 @@ def sample_gaussian(mean: Tensor, log_variance: Tensor, noise: Tensor) -> Tensor
     return mean + torch.exp(0.5 * log_variance) * noise
 
 
-def consistency_term(learner_probs: Tensor, guider_probs: Tensor) -> Tensor:
-    """Squared distance of the two networks' predictions (U11), guider detached; (B, K) twice -> (B,)."""
-    return (learner_probs - guider_probs.detach()).square().sum(1)
-
-
-def consistency_ramp(step: int, ramp_steps: int) -> float:
-    """exp(-5 (1 - t/t_r)^2), 1 after the ramp: how much of the consistency weight applies at a step."""
-    if step >= ramp_steps:
-        return 1.0
-    return math.exp(-5.0 * (1.0 - step / ramp_steps) ** 2)
-
-
 def guider_decay(step: int, gamma: float) -> float:
     """γ_t = min(γ, 1 - 1/(t+1)) (U9), t counted from 1: an average of everything before it is long enough."""
     return min(gamma, 1.0 - 1.0 / (step + 1))

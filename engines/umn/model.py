@@ -16,20 +16,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engines.contract import UNLABELED, EngineInputError
+from engines.contract import UNLABELED
 from engines.networks.heads import HIDDEN_UNITS
 from engines.shared.config import learning_rate_at, make_optimizer, set_learning_rate
 from engines.shared.device import autocast, make_generator, seeded_init
 from engines.shared.ema import ExponentialAverage
 from engines.shared.loader import batches_per_epoch, epoch_batches, standardize
-from engines.shared.losses import cross_entropy, require_finite
+from engines.shared.losses import require_finite
 from engines.shared.run import Run
-from engines.shared.selection import keep_count, select_small_loss
-from engines.umn.config import GENERATIVE, PUBLISHED_NETWORK, UMNConfig
+from engines.umn.config import PUBLISHED_NETWORK, UMNConfig
 from engines.umn.equations import (
     clamp_uncertainty,
-    consistency_ramp,
-    consistency_term,
     feature_log_likelihood,
     gaussian_entropy,
     guider_decay,
@@ -47,8 +44,6 @@ from engines.umn.networks import (
     Generator,
     Recognizer,
     StackedVAE,
-    build_classifier_only,
-    build_feature_classifier,
     build_feature_vae,
     build_stacked_vae,
 )
@@ -56,13 +51,16 @@ from engines.umn.networks import (
 MIN_LABELED_SHARE = 0.05
 PUBLISHED_AUGMENT = {"umn_mlp": "none", "umn13": "shift"}
 """What ``augment="auto"`` means for the published networks."""
-MEAN_TEACHER_RAMP_DECAY = 0.99
-"""Mean teacher's average while its consistency weight still grows."""
-MEAN_TEACHER_WEIGHT = 100.0
-"""Mean teacher's consistency against the mean cross-entropy of labeled rows (published: 100 N_L / N against the
-cross-entropy over the whole batch, batches drawn at random)."""
-
-
+ADAM_BETA2 = 0.99
+"""β2 of Adam (paper)."""
+EPSILON_FLOOR = 1e-2
+"""ε is raised to this before its weight is taken (f = 6.8 at 10 classes); it is 0 at the first step."""
+RECONSTRUCTION_VARIANCE = 0.1
+"""Fixed variance of the Gaussian p(x | z_a) [assumption]."""
+Y_CHUNK = 32
+"""Classes computed together in the sum over y. The sum's memory: 13 kB for each of batch_size * Y_CHUNK rows of the
+M2 networks, and 4 * latent_b bytes for each of batch_size * K draws of z_b, which are made at once. Measured at
+batch 128: a step has 55 MB of tensors at 32 classes and 91 MB at 1,000 (1.4 GB unchunked)."""
 MOST_CLASSES_LINEAR = 20
 """Classes up to which the label loss ``auto`` is linear (measured at 10 and at 100)."""
 
@@ -106,14 +104,10 @@ class Bench:
         return "umn_mlp" if channels == 1 or min(image_size) < 12 else "umn13"
 
     def _reconstruction(self) -> str:
-        """p(x | z_a) of these rows."""
-        wanted, run = self.config.reconstruction, self.run
-        if run.on_features:
-            if wanted == "bernoulli":
-                raise EngineInputError("reconstruction 'bernoulli' is for images; features take 'gaussian'.")
+        """p(x | z_a): Bernoulli for grey images, Gaussian for colour and, with learned variances, for features."""
+        if self.run.on_features:
             return "features"
-        kind = "bernoulli" if run.rows.shape[0] == 1 else "gaussian"
-        return kind if wanted == "auto" else wanted
+        return "bernoulli" if self.run.rows.shape[0] == 1 else "gaussian"
 
     def build(self, rotation: int) -> StackedVAE:
         """A fresh model on the device, initialised from (seed, rotation)."""
@@ -123,30 +117,21 @@ class Bench:
 
     def _build_on_images(self) -> StackedVAE:
         channels, height, width = self.run.rows.shape
-        shared: dict[str, Any] = {
-            "channels": channels,
-            "image_size": (height, width),
-            "num_classes": self.num_classes,
-            "width": self.config.width,
-            "weights": self.config.weights,
-            "side": self.config.image_side,
-        }
-        if self.config.method not in GENERATIVE:
-            return build_classifier_only(self.network_name, **shared)
         return build_stacked_vae(
             self.network_name,
+            channels=channels,
+            image_size=(height, width),
+            num_classes=self.num_classes,
             latent_a=self.latent_a,
             latent_b=self.config.latent_b,
             upper_hidden=self.config.upper_hidden,
-            classifier_input=self.config.classifier_input,
             decoded_size=self.decoded_size,
-            **shared,
+            weights=self.config.weights,
+            side=self.config.image_side,
         )
 
     def _build_on_features(self) -> StackedVAE:
         (num_features,) = self.run.rows.shape
-        if self.config.method not in GENERATIVE:
-            return build_feature_classifier(self.network_name, num_features, self.num_classes)
         return build_feature_vae(
             self.network_name,
             num_features,
@@ -155,7 +140,6 @@ class Bench:
             latent_b=self.config.latent_b,
             hidden=HIDDEN_UNITS,
             upper_hidden=self.config.upper_hidden,
-            classifier_input=self.config.classifier_input,
         )
 
     def moved(self, rows: Tensor, draws: Draws) -> Tensor:
@@ -200,19 +184,15 @@ class Member:
         shown = bench.data.labeled & ~is_hidden
         self.labeled_rows = bench.run.rows_where(shown)
         self.unlabeled_rows = bench.run.rows_where(~shown)
-        if config.method in ("supervised", "self_paced"):
-            self.unlabeled_rows = self.unlabeled_rows[:0]
-        self.model = bench.build(rotation)
+        self.model = self.build()
         self.guider = ExponentialAverage(self.model.recognizer)
         self.optimizer = make_optimizer(self.model, config)
         if config.optimizer == "adam":
             for group in self.optimizer.param_groups:
-                group["betas"] = (0.9, config.adam_beta2)
+                group["betas"] = (0.9, ADAM_BETA2)
         self.num_labeled, self.num_unlabeled = self._batch_parts()
         self.steps_per_epoch = self._steps_per_epoch()
         self.total_steps = self.steps_per_epoch * config.epochs
-        self.ramp_steps = max(1, round(config.ramp_share * self.total_steps))
-        self.consistency_weight = self._consistency_weight()
         self.gamma = config.gamma if config.gamma is not None else _gamma_for(self.steps_per_epoch)
         self.step = 0
         if config.compile and bench.device.type == "cuda":
@@ -234,12 +214,9 @@ class Member:
             return batches_per_epoch(len(self.labeled_rows), self.num_labeled)
         return math.ceil(len(self.unlabeled_rows) / self.num_unlabeled)
 
-    def _consistency_weight(self) -> float:
-        """The weight of the config; None is 0, and mean teacher's published 100 per labeled share of a batch."""
-        config = self.bench.config
-        if config.consistency_weight is not None or config.method != "mean_teacher":
-            return config.consistency_weight or 0.0
-        return MEAN_TEACHER_WEIGHT * self.num_labeled / (self.num_labeled + self.num_unlabeled)
+    def build(self) -> StackedVAE:
+        """The model as it begins."""
+        return self.bench.build(self.rotation)
 
     @property
     def recognizer(self) -> Recognizer:
@@ -294,29 +271,22 @@ class Member:
         labels[num_labeled:] = UNLABELED
         batch = Batch(rows, labels, num_labeled, bench.moved(rows, draws))
         with autocast(config.precision, bench.device):
-            if config.method in GENERATIVE:
-                loss, terms = self._generative_loss(batch, draws)
-            else:
-                loss, terms = self._classifier_loss(batch, epoch, draws)
+            loss, terms = self.loss(batch, epoch, draws)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self.optimizer.step()
-        self.guider.update(self.model.recognizer, self._decay())
+        self.guider.update(self.model.recognizer, self.decay())
         return {**terms, "loss": loss.detach()}
 
-    def _decay(self) -> float:
-        method = self.bench.config.method
-        if method in ("supervised", "self_paced"):
-            return 0.0
-        if method == "mean_teacher" and self.step < self.ramp_steps:
-            return guider_decay(self.step, min(self.gamma, MEAN_TEACHER_RAMP_DECAY))
+    def decay(self) -> float:
+        """How much of the guider stays at this step (U9)."""
         return guider_decay(self.step, self.gamma)
 
-    def _generative_loss(self, batch: Batch, draws: Draws) -> tuple[Tensor, dict[str, Tensor]]:
-        """U10 for one batch."""
+    def loss(self, batch: Batch, epoch: int, draws: Draws) -> tuple[Tensor, dict[str, Tensor]]:
+        """U10 for one batch, and its parts."""
+        del epoch
         bench, config = self.bench, self.bench.config
         recognizer, generator = self.model.recognizer, self.model.generator
-        assert generator is not None
         # 1. Encode, draw z_a, classify the draw; the exact sum over classes; reconstruct.
         encoding = recognizer.encode(bench.network_input(batch.images, draws.noise))
         terms, log_probs = generative_terms(
@@ -326,83 +296,43 @@ class Member:
             bench.target(batch.images),
             draws.noise,
             reconstruction=bench.reconstruction,
-            variance=config.reconstruction_variance,
-            y_chunk=config.y_chunk,
+            y_chunk=Y_CHUNK,
         )
         rest = terms["posterior_entropy"] + terms["class_sum"] - terms["class_kl"]
         generative = -(terms["reconstruction"] + rest)
 
         # 2. Guider and learner at the posterior mean; ε and its weight, without gradient.
         learner = recognizer.classify(encoding, encoding.mean).float().softmax(1)
-        guider = self._guider_probs(batch, draws)
         front = slice(0, batch.num_labeled)
+        guider = self.guider_probs(batch, batch.num_labeled, draws)
         labels = batch.labels[front]
-        epsilon = uncertainty(guider[front], learner[front], labels)
-        weight = self._weight(epsilon)
+        epsilon = uncertainty(guider, learner[front], labels)
+        weight = self.weight(epsilon)
 
         # 3. The loss: mean over the whole batch, the label term from its labeled rows only.
         label = label_term(log_probs[front], labels, weight, kind=bench.label_loss)
         loss = bench.elbo_scale * generative.mean() - config.lambda_y * label.sum() / len(batch.labels)
         means = {name: value.detach().mean() for name, value in terms.items()}
-        if self.consistency_weight > 0:
-            distance = consistency_term(learner, guider)[batch.num_labeled :]
-            ramp = self.consistency_weight * consistency_ramp(self.step, self.ramp_steps)
-            consistency = distance.mean() if len(distance) else distance.sum()
-            loss = loss + ramp * consistency
-            means["consistency"] = ramp * consistency.detach()
         means["label_term"] = config.lambda_y * label.detach().sum() / len(batch.labels)
         means["generative"] = bench.elbo_scale * generative.detach().mean()
         means["epsilon"], means["weight"] = epsilon.mean(), weight.mean()
         means["train_accuracy"] = (learner[front].argmax(1) == labels).float().mean()
         return loss, means
 
-    def _weight(self, epsilon: Tensor) -> Tensor:
-        """f(ε) of the method: (B,) -> (B,)."""
-        config, num_classes = self.bench.config, self.bench.num_classes
-        if config.method == "constant_weight":
-            return torch.ones_like(epsilon)
-        if config.method == "m_vae":
-            assert config.known_noise_rate is not None
-            epsilon = torch.full_like(epsilon, config.known_noise_rate)
-        return uncertainty_weight(
-            clamp_uncertainty(epsilon, num_classes, floor=config.epsilon_floor), num_classes
-        )
+    def weight(self, epsilon: Tensor) -> Tensor:
+        """f(ε): (B,) -> (B,)."""
+        num_classes = self.bench.num_classes
+        return uncertainty_weight(clamp_uncertainty(epsilon, num_classes, floor=EPSILON_FLOOR), num_classes)
 
     @torch.no_grad()
-    def _guider_probs(self, batch: Batch, draws: Draws) -> Tensor:
-        """p_guider of the rows that need it, with its own moves and input noise: (B or labeled, K)."""
+    def guider_probs(self, batch: Batch, num: int, draws: Draws) -> Tensor:
+        """p_guider of the first ``num`` rows, with its own moves and input noise: (num, K)."""
         bench = self.bench
-        rows = batch.rows if self.consistency_weight > 0 else batch.rows[: batch.num_labeled]
-        images = batch.images[: len(rows)]
+        images = batch.images[:num]
         if bench.augment != "none":
-            images = bench.moved(rows, draws)
+            images = bench.moved(batch.rows[:num], draws)
         _, logits = self.guider.module(bench.network_input(images, draws.noise))
         return logits.float().softmax(1)
-
-    def _classifier_loss(self, batch: Batch, epoch: int, draws: Draws) -> tuple[Tensor, dict[str, Tensor]]:
-        """Cross-entropy baselines: plain, on the small losses only, or with mean teacher's consistency."""
-        bench, config = self.bench, self.bench.config
-        _, logits = self.model.recognizer(bench.network_input(batch.images, draws.noise))
-        front = slice(0, batch.num_labeled)
-        labels = batch.labels[front]
-        losses = cross_entropy(logits[front], labels)
-        if config.method == "self_paced":
-            assert config.known_noise_rate is not None
-            drop = config.known_noise_rate * min(1.0, (epoch + 1) / max(1, config.epochs // 10))
-            losses = losses[select_small_loss(losses.detach(), keep_count(1.0 - drop, len(losses)))]
-        loss = losses.mean()
-        means = {"cross_entropy": loss.detach()}
-        if config.method == "mean_teacher":
-            # Mean teacher averages over the whole batch, unlabeled rows adding 0, as U10 does.
-            loss = losses.sum() / len(batch.labels)
-            teacher = self._guider_probs(batch, draws)
-            ramp = self.consistency_weight * consistency_ramp(self.step, self.ramp_steps)
-            # Mean squared over classes, as mean teacher has it, and not summed as in U11.
-            consistency = consistency_term(logits.float().softmax(1)[: len(teacher)], teacher).mean()
-            loss = loss + ramp * consistency / bench.num_classes
-            means["consistency"] = ramp * consistency.detach() / bench.num_classes
-        means["train_accuracy"] = (logits[front].argmax(1) == labels).float().mean()
-        return loss, means
 
     def state_dict(self) -> dict[str, Any]:
         """State for a checkpoint."""
@@ -439,7 +369,6 @@ def generative_terms(
     noise: torch.Generator,
     *,
     reconstruction: str,
-    variance: float,
     y_chunk: int,
 ) -> tuple[dict[str, Tensor], Tensor]:
     """The generative terms of the ELBO (U3), each (B,) nats, and log q(y | z_a) (B, K).
@@ -458,7 +387,9 @@ def generative_terms(
     if isinstance(generator.decoder, FeatureDecoder):
         likelihood = feature_log_likelihood(target, output, generator.decoder.log_variance)
     else:
-        likelihood = reconstruction_log_likelihood(target, output, kind=reconstruction, variance=variance)
+        likelihood = reconstruction_log_likelihood(
+            target, output, kind=reconstruction, variance=RECONSTRUCTION_VARIANCE
+        )
     return {
         "reconstruction": likelihood,
         "posterior_entropy": gaussian_entropy(log_variance),

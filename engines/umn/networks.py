@@ -33,6 +33,8 @@ from engines.umn.equations import (
 FLAT_HIDDEN = 600
 CLASSIFIER_HIDDEN = 500
 UPPER_HIDDEN = 500
+WIDTH = 128
+"""First channels of ``umn13`` (published)."""
 DECODER_START = 8
 """A generic decoder begins at a map of at most this many pixels a side and doubles from there."""
 
@@ -156,9 +158,9 @@ class Generator(nn.Module):
 
 
 class StackedVAE(nn.Module):
-    """Recogniser and, for the generative methods, generator; what one optimiser trains."""
+    """Recogniser and generator; what one optimiser trains."""
 
-    def __init__(self, recognizer: Recognizer, generator: Generator | None) -> None:
+    def __init__(self, recognizer: Recognizer, generator: Generator) -> None:
         super().__init__()
         self.recognizer = recognizer
         self.generator = generator
@@ -173,13 +175,12 @@ def build_stacked_vae(
     latent_a: int,
     latent_b: int,
     upper_hidden: int | None = None,
-    classifier_input: str = "auto",
     decoded_size: tuple[int, int] | None = None,
-    width: int,
+    width: int = WIDTH,
     weights: str | None = None,
     side: int | None = None,
 ) -> StackedVAE:
-    """Build the whole model.
+    """Build the whole model. The classifier of ``umn_mlp`` reads z_a, others read the trunk.
 
     Args:
         name: ``"umn_mlp"``, ``"umn13"`` or a name that :func:`engines.networks.small.build_network` knows.
@@ -189,7 +190,6 @@ def build_stacked_vae(
         latent_a: d_a, size of the lower latent.
         latent_b: d_b, size of the upper latent.
         upper_hidden: hidden units of the M2 networks; None is ``UPPER_HIDDEN``.
-        classifier_input: ``"z_a"``, ``"trunk"`` or ``"auto"`` (z_a for ``umn_mlp``, trunk otherwise).
         decoded_size: (H, W) of what the decoder reconstructs; None means ``image_size``.
         width: channels of ``umn13``'s first two blocks (published: 128); the others follow in proportion.
         weights: state_dict file for networks of timm and torchvision.
@@ -198,7 +198,7 @@ def build_stacked_vae(
     Raises:
         EngineInputError: the network is unknown or cannot take images of this size.
     """
-    trunk, trunk_features = _build_trunk(
+    trunk, trunk_features = build_trunk(
         name,
         channels=channels,
         image_size=image_size,
@@ -207,13 +207,7 @@ def build_stacked_vae(
         weights=weights,
         side=side,
     )
-    if classifier_input == "auto":
-        classifier_input = "z_a" if name == "umn_mlp" else "trunk"
-    classifier = None
-    if classifier_input == "z_a":
-        classifier = _one_hidden(latent_a, CLASSIFIER_HIDDEN, num_classes)
-    elif name == "umn_mlp":
-        trunk.classifier = _one_hidden(FLAT_HIDDEN, CLASSIFIER_HIDDEN, num_classes)
+    classifier = _one_hidden(latent_a, CLASSIFIER_HIDDEN, num_classes) if name == "umn_mlp" else None
     recognizer = Recognizer(trunk, PosteriorHead(trunk_features, latent_a), classifier)
     target_size = decoded_size or image_size
     decoder: nn.Module
@@ -242,9 +236,8 @@ def build_feature_vae(
     latent_b: int,
     hidden: int,
     upper_hidden: int | None = None,
-    classifier_input: str = "auto",
 ) -> StackedVAE:
-    """The whole model on (B, D) features: a head as trunk, and a decoder with ``hidden`` ReLU units.
+    """The whole model on (B, D) features: a head that classifies as trunk, a decoder with ``hidden`` ReLU units.
 
     Args:
         name: ``"mlp"`` or ``"linear"``, see :mod:`engines.networks.heads`.
@@ -252,13 +245,11 @@ def build_feature_vae(
         num_classes: K, at least 2.
         latent_a: d_a, size of the lower latent.
         latent_b: d_b, size of the upper latent.
-        hidden: units of the decoder and of a classifier that reads z_a.
+        hidden: units of the decoder.
         upper_hidden: hidden units of the M2 networks; None is ``UPPER_HIDDEN``.
-        classifier_input: ``"z_a"``, or ``"trunk"`` (``"auto"``): the head classifies.
     """
     head = build_head(name, num_features, num_classes)
-    classifier = _one_hidden(latent_a, hidden, num_classes) if classifier_input == "z_a" else None
-    recognizer = Recognizer(_BackboneTrunk(head), PosteriorHead(head.feature_size, latent_a), classifier)
+    recognizer = Recognizer(_BackboneTrunk(head), PosteriorHead(head.feature_size, latent_a), None)
     generator = Generator(
         FeatureDecoder(latent_a, num_features, hidden),
         num_classes=num_classes,
@@ -269,64 +260,15 @@ def build_feature_vae(
     return StackedVAE(recognizer, generator)
 
 
-def build_feature_classifier(name: str, num_features: int, num_classes: int) -> StackedVAE:
-    """The baselines' network on features: the head alone."""
-    return StackedVAE(_PlainRecognizer(_BackboneTrunk(build_head(name, num_features, num_classes))), None)
-
-
-def build_classifier_only(
+def build_trunk(
     name: str,
     *,
     channels: int,
     image_size: tuple[int, int],
     num_classes: int,
-    width: int,
+    width: int = WIDTH,
     weights: str | None = None,
     side: int | None = None,
-) -> StackedVAE:
-    """The baselines' network: no latent, no generator.
-
-    ``umn_mlp`` becomes the published supervised model, one hidden layer of C*H*W units; ``umn13`` its
-    classifier column; any other name its own network.
-    """
-    if name == "umn_mlp":
-        hidden = channels * math.prod(image_size)
-        trunk: nn.Module = _FlatTrunk(channels, image_size, hidden)
-        trunk.classifier = nn.Linear(hidden, num_classes)
-    else:
-        trunk, _ = _build_trunk(
-            name,
-            channels=channels,
-            image_size=image_size,
-            num_classes=num_classes,
-            width=width,
-            weights=weights,
-            side=side,
-        )
-    recognizer = _PlainRecognizer(trunk)
-    return StackedVAE(recognizer, None)
-
-
-class _PlainRecognizer(Recognizer):
-    """A trunk that classifies, without a posterior."""
-
-    def __init__(self, trunk: nn.Module) -> None:
-        super().__init__(trunk, PosteriorHead(1, 1), None)
-
-    def encode(self, images: Tensor) -> Encoding:
-        _, pooled, logits = self.trunk(images)
-        return Encoding(pooled, torch.zeros_like(pooled), pooled, logits)
-
-
-def _build_trunk(
-    name: str,
-    *,
-    channels: int,
-    image_size: tuple[int, int],
-    num_classes: int,
-    width: int,
-    weights: str | None,
-    side: int | None,
 ) -> tuple[nn.Module, int]:
     """The trunk and the number of features that its posterior head reads."""
     if name == "umn_mlp":
@@ -349,20 +291,16 @@ def _build_trunk(
 
 
 class _FlatTrunk(nn.Module):
-    """Flattened image -> one hidden ReLU layer; ``classifier`` is set where the trunk classifies."""
-
-    classifier: nn.Module | None
+    """Flattened image -> one hidden ReLU layer."""
 
     def __init__(self, channels: int, image_size: tuple[int, int], hidden: int) -> None:
         super().__init__()
         self.first = nn.Linear(channels * math.prod(image_size), hidden)
         nn.init.kaiming_uniform_(self.first.weight, nonlinearity="relu")
-        self.classifier = None
 
-    def forward(self, images: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor, None]:
         hidden = F.relu(self.first(images.flatten(1)))
-        logits = None if self.classifier is None else self.classifier(hidden)
-        return hidden, hidden, logits
+        return hidden, hidden, None
 
 
 class _BackboneTrunk(nn.Module):

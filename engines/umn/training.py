@@ -17,7 +17,7 @@ hidden. Needs neither a noise rate nor trusted labels.
 
 Memory, for N samples, K classes, embeddings of D and P parameters: the images (N*C*H*W bytes where resident), 20 P
 bytes a rotation (weights, guider, gradient, Adam), a step's activations of batch_size images and those of the sum
-over classes (``UMNConfig.y_chunk`` gives its bound). In main memory, besides 100 N bytes of snapshots, the final
+over classes (``model.Y_CHUNK`` gives its bound). In main memory, besides 100 N bytes of snapshots, the final
 pass needs at most 12 N*K + 3 N*D float32 (measured at 3,000 rows of 400 classes).
 
 Measured (2,000 MNIST images, 20 % symmetric errors, conv3, 8 epochs, one seed, torch 2.15 on a CPU): trust has
@@ -49,7 +49,7 @@ from engines.shared.device import memory_errors_explained
 from engines.shared.run import Run
 from engines.shared.scoring import MarginTracker, normalized_probs, test_time_margin, trust_from_evidence
 from engines.shared.selection import deal_by_class
-from engines.umn.config import GUIDER_ALONE, ROTATIONS, UMNConfig
+from engines.umn.config import ROTATIONS, UMNConfig
 from engines.umn.model import Bench, Member
 from engines.umn.signals import EpsilonTracker
 
@@ -81,12 +81,17 @@ def train(
         checkpoint=checkpoint,
         standardized=config.standardized,
     )
-    bench = Bench(run, config)
+    return train_members(run, config)
+
+
+def train_members(run: Run, config: UMNConfig, member_type: type[Member] = Member) -> EngineResult:
+    """``train`` of a run; members of another type are the paper's other methods."""
+    data, bench = run.data, Bench(run, config)
     rotations = config.rotations_for(data.num_samples, on_features=run.on_features)
     if config.rotations is None:  # no label is hidden where there are none to share out
         rotations = min(rotations, max(ROTATIONS, int(data.labeled.sum())))
-    hidden_in = deal_by_class(data.given_labels, rotations, seed=seed, name="rotations")
-    members = [Member(bench, r, (hidden_in == r) & (rotations > 1)) for r in range(rotations)]
+    hidden_in = deal_by_class(data.given_labels, rotations, seed=run.seed, name="rotations")
+    members = [member_type(bench, r, (hidden_in == r) & (rotations > 1)) for r in range(rotations)]
     training = _Training(bench, members, hidden_in)
 
     # 1. Go on where an earlier run of the same work stopped.
@@ -152,7 +157,7 @@ class _Training:
                 learner.pred_probs, column, 1
             )
             epsilon[rows.numpy()] = np.abs(gap[:, 0])
-            both = torch.from_numpy(_prediction(bench.config, guider.log_probs, learner.log_probs))
+            both = torch.from_numpy(_both(guider.log_probs, learner.log_probs))
             self.margin.update(rows, both, labels)
             agreement.append((both.argmax(1) == labels).numpy())
         return _Audit(epsilon, float(np.concatenate(agreement).mean()))
@@ -215,13 +220,13 @@ def _final_pass(training: _Training) -> _Verdict:
 
 
 def _result(training: _Training) -> EngineResult:
-    bench, config, data = training.bench, training.bench.config, training.bench.data
+    bench, data = training.bench, training.bench.data
     verdict = _final_pass(training)
-    judges = (verdict.guider,) if config.method in GUIDER_ALONE else (verdict.guider, verdict.learner)
+    judges = (verdict.guider, verdict.learner)
     margins = [test_time_margin(log_probs, data.given_labels) for log_probs in judges]
     signals = _signals(training, verdict)
     return bench.run.result(
-        pred_probs=normalized_probs(_prediction(config, verdict.guider, verdict.learner)),
+        pred_probs=normalized_probs(_both(verdict.guider, verdict.learner)),
         trust_score=trust_from_evidence(*margins, training.margin.margin()),
         signals=signals,
         embeddings=verdict.embeddings,
@@ -237,11 +242,9 @@ def _result(training: _Training) -> EngineResult:
     )
 
 
-def _prediction(
-    config: UMNConfig, guider: NDArray[np.float32], learner: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """What the method predicts by: both networks' mean log-probabilities, or its guider's alone."""
-    return guider if config.method in GUIDER_ALONE else (guider + learner) * np.float32(0.5)
+def _both(guider: NDArray[np.float32], learner: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The mean log-probabilities of both networks, by which UMN predicts."""
+    return (guider + learner) * np.float32(0.5)
 
 
 def _signals(training: _Training, verdict: _Verdict) -> dict[str, NDArray[np.float32]]:

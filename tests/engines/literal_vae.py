@@ -31,7 +31,7 @@ from tests.engines.literal_double import (
     relu,
 )
 
-GENERATIVE = ("umn", "m_vae", "constant_weight")
+EPSILON_FLOOR, RECONSTRUCTION_VARIANCE = 1e-2, 0.1
 
 
 def hidden_in(labels: np.ndarray, rotations: int, seed: int) -> np.ndarray:
@@ -68,9 +68,7 @@ class LiteralUMN:
         shown = [r for r in rows if self.labels[r] >= 0 and (config.rotations == 1 or hidden[r] != rotation)]
         self.labeled = torch.tensor(shown)
         self.unlabeled = torch.tensor([r for r in rows if r not in shown])
-        if config.method in ("supervised", "self_paced"):
-            self.unlabeled = self.unlabeled[:0]
-        betas = (0.9, config.adam_beta2)
+        betas = (0.9, 0.99)
         self.optimizer = Optimizer(
             config.optimizer, decay=config.weight_decay, betas=betas, eps=1e-8, momentum=0.9
         )
@@ -90,12 +88,6 @@ class LiteralUMN:
             full, rest = divmod(num_l, c.batch_size)
             self.steps = max(1, full + (1 if rest > 1 else 0))
         self.gamma = c.gamma if c.gamma is not None else min(0.999, max(0.9, 1 - 1 / (1.5 * self.steps)))
-        self.ramp_steps = max(1, round(c.ramp_share * self.steps * c.epochs))
-        self.consistency = c.consistency_weight
-        if self.consistency is None:
-            self.consistency = 0.0
-            if c.method == "mean_teacher":
-                self.consistency = 100.0 * self.front / (self.front + self.behind)
 
     def batches(self, order: torch.Generator) -> list[tuple[Tensor, int]]:
         if not self.behind:
@@ -141,18 +133,11 @@ class LiteralUMN:
         if self.net == "umn_mlp":
             features = pooled = relu(linear(w, f"{at}trunk.first", x.flatten(1)))
             logits = None
-            if f"{at}trunk.classifier.0.weight" in w:
-                hidden = relu(linear(w, f"{at}trunk.classifier.0", features))
-                logits = linear(w, f"{at}trunk.classifier.2", hidden)
-            elif f"{at}trunk.classifier.weight" in w:
-                logits = linear(w, f"{at}trunk.classifier", features)
         elif self.net == "mlp":
             features = pooled = relu(linear(w, f"{at}trunk.backbone.trunk.1", x.flatten(1)))
             logits = linear(w, f"{at}trunk.backbone.head", features)
         else:
             features, pooled, logits = self._umn13(w, at, x, training=training)
-        if self.config.method not in GENERATIVE:
-            return {"embedding": pooled, "classify": lambda _: logits, "mean": pooled}
         mean = linear(w, f"{at}posterior.mean", features)
         log_var = linear(w, f"{at}posterior.log_variance", features).clamp(-8, 8)
 
@@ -259,8 +244,7 @@ class LiteralUMN:
                     for name, value in self.w.items()
                 }
                 trained = {name: value for name, value in w.items() if not name.endswith(BUFFERS)}
-                build = self.generative if self.config.method in GENERATIVE else self.classifier
-                loss, terms = build(rows, front, epoch, moves, noise)
+                loss, terms = self.generative(rows, front, moves, noise)
                 found = torch.autograd.grad(loss, list(trained.values()), allow_unused=True)
                 with torch.no_grad():
                     self.w = {name: value.detach() for name, value in w.items()}
@@ -275,25 +259,14 @@ class LiteralUMN:
     def follow(self) -> None:
         """U9: the guider after step t, t counted from 1; running statistics are copied."""
         decay = min(self.gamma, 1 - 1 / (self.t + 1))
-        if self.config.method == "mean_teacher" and self.t < self.ramp_steps:
-            decay = min(decay, 0.99)
-        if self.config.method in ("supervised", "self_paced"):
-            decay = 0.0
         for name, value in self.g.items():
             now = self.w[f"recognizer.{name}"]
             self.g[name] = now if name.endswith(BUFFERS) else decay * value + (1 - decay) * now
 
-    def ramp(self) -> float:
-        assert self.consistency is not None
-        left = max(0.0, 1 - self.t / self.ramp_steps)
-        return self.consistency * math.exp(-5 * left * left)
-
     def guider_probs(
         self, rows: Tensor, front: int, x: Tensor, moves: torch.Generator, noise: torch.Generator
     ) -> Tensor:
-        assert self.consistency is not None
-        if not self.consistency > 0:
-            rows, x = rows[:front], x[:front]
+        rows, x = rows[:front], x[:front]
         if self.moved() != "none":
             x = augment(self.images[rows], self.moved(), moves)
         return self.probs(self.g, "", self.seen(x, noise))
@@ -306,7 +279,7 @@ class LiteralUMN:
         )
 
     def generative(
-        self, rows: Tensor, front: int, _epoch: int, moves: torch.Generator, noise: torch.Generator
+        self, rows: Tensor, front: int, moves: torch.Generator, noise: torch.Generator
     ) -> tuple[Tensor, dict[str, Tensor | float]]:
         """U10 with the terms of U3."""
         c, w, size = self.config, self.w, len(rows)
@@ -318,9 +291,7 @@ class LiteralUMN:
         noise_b = torch.randn(size, self.K, c.latent_b, generator=noise)
         said = self.decode(w, z_a)
         target = x if x.shape[2:] == said.shape[2:] else F.adaptive_avg_pool2d(x, said.shape[2:])
-        kind = c.reconstruction
-        if kind == "auto":
-            kind = "bernoulli" if x.shape[1] == 1 else "gaussian"
+        kind = "bernoulli" if x.shape[1] == 1 else "gaussian"
         terms: dict[str, list[Tensor]] = defaultdict(list)
         for i in range(size):
             if kind == "bernoulli":
@@ -328,7 +299,7 @@ class LiteralUMN:
                 terms["reconstruction"].append((target[i] * p.log() + (1 - target[i]) * (1 - p).log()).sum())
             else:
                 terms["reconstruction"].append(
-                    -((target[i] - said[i]) ** 2).sum() / (2 * c.reconstruction_variance)
+                    -((target[i] - said[i]) ** 2).sum() / (2 * RECONSTRUCTION_VARIANCE)
                 )
             terms["posterior_entropy"].append(((1 + math.log(2 * math.pi) + log_var[i]) / 2).sum())
             inner = [self.class_term(w, z_a[i], y, noise_b[i, y]) for y in range(self.K)]
@@ -356,11 +327,6 @@ class LiteralUMN:
         found: dict[str, Tensor | float] = {
             name: torch.stack(values).mean() for name, values in terms.items()
         }
-        if self.consistency:
-            apart = [((learner[i] - guider[i]) ** 2).sum() for i in range(front, size)]
-            consistency = self.ramp() * sum(apart, torch.zeros(())) / max(1, len(apart))
-            loss = loss + consistency
-            found["consistency"] = consistency
         hits = [int(learner[i].argmax()) == int(self.labels[rows[i]]) for i in range(front)]
         return loss, {
             **found,
@@ -388,41 +354,9 @@ class LiteralUMN:
         return density - (mean_b**2 + torch.exp(log_b) - 1 - log_b).sum() / 2
 
     def weight(self, epsilon: float) -> float:
-        """f(ε) of U7 behind the clamp U12; the known rate of the M-VAE; 1."""
-        c, K = self.config, self.K
-        if c.method == "constant_weight":
-            return 1.0
-        if c.method == "m_vae":
-            assert c.known_noise_rate is not None
-            epsilon = c.known_noise_rate
-        epsilon = min(max(epsilon, c.epsilon_floor), (K - 1) / K)
-        return math.log((K - 1) * (1 - epsilon) / epsilon)
-
-    def classifier(
-        self, rows: Tensor, front: int, epoch: int, moves: torch.Generator, noise: torch.Generator
-    ) -> tuple[Tensor, dict[str, Tensor | float]]:
-        """The baselines: cross-entropy, of small losses only, or with a teacher."""
-        c = self.config
-        x = augment(self.images[rows], self.moved(), moves)
-        encoding = self.encode(self.w, "recognizer.", self.seen(x, noise), training=True)
-        q = _softmax(encoding["classify"](encoding["mean"]))
-        losses = [-q[i, int(self.labels[rows[i]])].log() for i in range(front)]
-        hits = [int(q[i].argmax()) == int(self.labels[rows[i]]) for i in range(front)]
-        found: dict[str, Tensor | float] = {"train_accuracy": float(np.mean(hits))}
-        if c.method == "self_paced":
-            assert c.known_noise_rate is not None
-            dropped = c.known_noise_rate * min(1.0, (epoch + 1) / max(1, c.epochs // 10))
-            kept = max(1, math.floor((1 - dropped) * front + 1e-9))
-            losses = sorted(losses, key=lambda one: float(one.detach()))[:kept]
-        loss = torch.stack(losses).mean()
-        found["cross_entropy"] = loss
-        if c.method == "mean_teacher":
-            teacher = self.guider_probs(rows, front, x, moves, noise)
-            apart = [((q[i] - teacher[i]) ** 2).mean() for i in range(len(teacher))]
-            consistency = self.ramp() * torch.stack(apart).mean()
-            loss = sum(losses, torch.zeros(())) / len(rows) + consistency
-            found["consistency"] = consistency
-        return loss, found
+        """f(ε) of U7 behind the clamp U12."""
+        epsilon = min(max(epsilon, EPSILON_FLOOR), (self.K - 1) / self.K)
+        return math.log((self.K - 1) * (1 - epsilon) / epsilon)
 
 
 def _softmax(logits: Tensor) -> Tensor:

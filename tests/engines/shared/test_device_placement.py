@@ -40,7 +40,6 @@ CASES = [
     ("l2b", {}),
     ("l2b", {"meta_losses": "evaluation", "optimizer": "sgd"}),
     ("umn", {}),
-    ("umn", {"method": "mean_teacher", "consistency_weight": 1.0}),
     ("umn", {"network": "umn_mlp"}),
     ("choicenet", {"mixup": True}),
     ("choicenet", {"variant": "mdn"}),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -14,8 +13,6 @@ from torch.nn import functional as F
 from engines.shared.ema import ExponentialAverage
 from engines.umn.equations import (
     clamp_uncertainty,
-    consistency_ramp,
-    consistency_term,
     feature_log_likelihood,
     gaussian_entropy,
     gaussian_log_density,
@@ -383,7 +380,6 @@ def test_generative_terms__every_term_is_one_value_a_sample() -> None:
         images,
         generator_of(13),
         reconstruction="bernoulli",
-        variance=0.1,
         y_chunk=2,
     )
     assert {name: tuple(value.shape) for name, value in terms.items()} == {
@@ -411,18 +407,3 @@ def test_guider__closed_form_under_a_constant_learner() -> None:
 
 def test_guider_decay__grows_to_gamma() -> None:
     assert [guider_decay(step, 0.9) for step in (1, 3, 9, 1000)] == pytest.approx([0.5, 0.75, 0.9, 0.9])
-
-
-def test_consistency_term__squared_distance_with_a_detached_guider() -> None:
-    learner = torch.tensor([[0.5, 0.5]], requires_grad=True)
-    guider = torch.tensor([[0.9, 0.1]], requires_grad=True)
-    found = consistency_term(learner, guider)
-    found.sum().backward()
-    assert found.item() == pytest.approx(0.32)
-    assert guider.grad is None
-    assert learner.grad is not None
-
-
-def test_consistency_ramp__exponential_then_one() -> None:
-    found = [consistency_ramp(step, 100) for step in (0, 50, 100, 500)]
-    np.testing.assert_allclose(found, [math.exp(-5), math.exp(-1.25), 1.0, 1.0])

@@ -1,4 +1,4 @@
-"""UMN as a whole: rotations, batches, methods, signals, sizes, and that it learns."""
+"""UMN as a whole: rotations, batches, signals, sizes, and that it learns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from benchmarks.metrics import auroc
 from engines.contract import EngineError, EngineInputError, EngineResult, TrainingData
 from engines.shared.run import Run
 from engines.shared.selection import deal_by_class
-from engines.umn.config import METHODS, NEED_NOISE_RATE, UMNConfig
+from engines.umn import model as umn_model
+from engines.umn.config import UMNConfig
 from engines.umn.model import Bench, Member, decoded_target, generative_terms
 from engines.umn.networks import (
     FeatureDecoder,
@@ -23,7 +24,6 @@ from engines.umn.networks import (
     StackedVAE,
     _conv,
     _Decoder13,
-    build_classifier_only,
     build_feature_vae,
     build_stacked_vae,
 )
@@ -164,7 +164,8 @@ def test_batches__an_epoch_on_few_samples_has_at_least_so_many_steps(num: int, b
 
 @pytest.mark.parametrize(("num", "steps"), [(64, 1), (65, 1), (66, 2), (129, 2)])
 def test_train_epoch__a_remainder_of_one_is_no_step_of_its_own(num: int, steps: int) -> None:
-    member = member_of(digits_data(num)[0], rotations=1, batch_size=64, method="constant_weight")
+    member = member_of(digits_data(num)[0], rotations=1, batch_size=64)
+    member.weight = torch.ones_like  # type: ignore[method-assign]
     losses, _ = member.train_epoch(0)
     assert (member.steps_per_epoch, member.total_steps, member.step) == (steps, 2 * steps, steps)
     assert losses["weight"] == pytest.approx(1.0)  # the mean of ones, whatever the batches
@@ -191,58 +192,17 @@ def test_train_step__starts_at_the_highest_weight(label_loss: str) -> None:
     assert losses["loss"] == pytest.approx(losses["generative"] - losses["label_term"], rel=1e-5)
 
 
-def test_train__m_vae_weighs_every_label_alike() -> None:
-    result = run(digits_data(60)[0], method="m_vae", known_noise_rate=0.3)
-    expected = math.log(9 * 0.7 / 0.3)
-    assert [record.losses["weight"] for record in result.history] == pytest.approx([expected] * 2, rel=1e-5)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_train__every_method_gives_a_sound_result(method: str) -> None:
-    data, _ = digits_data(80, num_unlabeled=30)
-    result = run(data, method=method, known_noise_rate=0.2, consistency_weight=1.0)
-    np.testing.assert_allclose(result.pred_probs.sum(1), 1.0, atol=1e-5)
-    np.testing.assert_array_equal(np.isnan(result.trust_score), ~data.labeled)
-    assert all(np.isfinite(list(record.losses.values())).all() for record in result.history)
-
-
-def test_mean_teacher__published_weight_by_default() -> None:
-    data, _ = digits_data(600, num_unlabeled=500)
-    paper: dict[str, Any] = {"rotations": 1, "labeled_share": 0.05, "batch_size": 100}
-    assert member_of(data, method="mean_teacher", **paper).consistency_weight == pytest.approx(5.0)
-    assert member_of(data, method="mean_teacher", **paper, consistency_weight=0.0).consistency_weight == 0.0
-    assert member_of(data, method="umn", **paper).consistency_weight == 0.0
-    losses = run(data, method="mean_teacher", **paper).history[-1].losses
-    assert losses["consistency"] > 0
-
-
-def test_mean_teacher__cross_entropy_is_over_the_whole_batch() -> None:
-    data, _ = digits_data(100, num_unlabeled=80)
-    losses, _ = member_of(
-        data, method="mean_teacher", rotations=1, batch_size=100, consistency_weight=0.0
-    ).train_epoch(0)
-    assert losses["loss"] == pytest.approx(0.2 * losses["cross_entropy"], rel=1e-5)
-
-
-def test_mean_teacher__predicts_with_the_teacher_alone() -> None:
-    data, _ = digits_data(80, num_unlabeled=20)
-    rows = np.flatnonzero(data.labeled)
-    for method, teacher_alone in (("mean_teacher", True), ("umn", False)):
-        result = run(data, method=method, rotations=1)
-        given = result.pred_probs[rows, data.given_labels[rows]]
-        assert np.array_equal(given, result.signals["guider_probability"][rows]) == teacher_alone
-        assert not np.array_equal(given, result.signals["learner_probability"][rows])
-
-
 def test_train__input_noise_runs() -> None:
     result = run(digits_data(60)[0], input_noise=0.15, gamma=0.99)
     assert np.isfinite(result.history[-1].losses["loss"])
 
 
 @pytest.mark.parametrize("y_chunk", [3, 10])
-def test_train__chunks_of_classes_change_only_rounding(y_chunk: int) -> None:
+def test_train__chunks_of_classes_change_only_rounding(y_chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     data, _ = digits_data(60)
-    whole, parts = run(data, epochs=1), run(data, epochs=1, y_chunk=y_chunk)
+    whole = run(data, epochs=1)
+    monkeypatch.setattr(umn_model, "Y_CHUNK", y_chunk)
+    parts = run(data, epochs=1)
     np.testing.assert_allclose(whole.pred_probs, parts.pred_probs, atol=1e-4)
 
 
@@ -259,7 +219,6 @@ def test_y_chunk__bounds_the_memory_of_a_step() -> None:
             latent_b=50,
             width=128,
         )
-        assert vae.generator is not None
         with PeakMemory() as memory:
             terms, _ = generative_terms(
                 vae.recognizer,
@@ -268,7 +227,6 @@ def test_y_chunk__bounds_the_memory_of_a_step() -> None:
                 torch.rand(16, 1, 8, 8),
                 torch.Generator().manual_seed(0),
                 reconstruction="bernoulli",
-                variance=0.1,
                 y_chunk=10,
             )
             terms["class_sum"].sum().backward()
@@ -351,7 +309,6 @@ def test_build_stacked_vae__decoder_matches_the_image(name: str) -> None:
     )
     images = torch.rand(2, 3, 18, 21)
     encoding = vae.recognizer.encode(images)
-    assert vae.generator is not None
     assert vae.generator.decoder(encoding.mean).shape == images.shape
     assert vae.recognizer(images)[1].shape == (2, 5)
     assert (encoding.log_variance.abs() <= 8).all()
@@ -365,34 +322,16 @@ def reads_the_latent(vae: StackedVAE, rows: torch.Tensor) -> bool:
     return not torch.equal(one, two)
 
 
-@pytest.mark.parametrize(("classifier_input", "reads"), [("z_a", True), ("trunk", False), ("auto", False)])
-def test_build_feature_vae__classifier_reads_what_was_asked(classifier_input: str, reads: bool) -> None:
-    vae = build_feature_vae("mlp", 6, 3, latent_a=4, latent_b=2, hidden=5, classifier_input=classifier_input)
-    assert reads_the_latent(vae, torch.randn(2, 6)) is reads
+def test_build_feature_vae__head_classifies() -> None:
+    assert not reads_the_latent(
+        build_feature_vae("mlp", 6, 3, latent_a=4, latent_b=2, hidden=5), torch.randn(2, 6)
+    )
 
 
-@pytest.mark.parametrize(
-    ("name", "classifier_input", "reads"),
-    [
-        ("umn_mlp", "auto", True),
-        ("umn_mlp", "trunk", False),
-        ("umn13", "auto", False),
-        ("conv3", "auto", False),
-        ("conv3", "z_a", True),
-    ],
-)
-def test_build_stacked_vae__classifier_reads_what_was_asked(
-    name: str, classifier_input: str, reads: bool
-) -> None:
+@pytest.mark.parametrize(("name", "reads"), [("umn_mlp", True), ("umn13", False), ("conv3", False)])
+def test_build_stacked_vae__classifier_of_the_flat_net_reads_the_latent(name: str, reads: bool) -> None:
     vae = build_stacked_vae(
-        name,
-        channels=3,
-        image_size=(16, 16),
-        num_classes=5,
-        latent_a=6,
-        latent_b=4,
-        width=8,
-        classifier_input=classifier_input,
+        name, channels=3, image_size=(16, 16), num_classes=5, latent_a=6, latent_b=4, width=8
     )
     assert reads_the_latent(vae, torch.rand(2, 3, 16, 16)) is reads
 
@@ -409,15 +348,16 @@ def test_decoded_target__averages_large_images() -> None:
 def test_train__image_sizes_and_networks(side: int, channels: int, network: str) -> None:
     images, labels = digits(8, side=side)
     data = TrainingData(images.repeat(channels, axis=1), labels % 3, 3)
-    result = run(data, network=network, epochs=1, width=4, batch_size=8, rotations=1)
+    result = run(data, network=network, epochs=1, batch_size=8, rotations=1)
     np.testing.assert_allclose(result.pred_probs.sum(1), 1.0, atol=1e-5)
     assert np.isfinite(result.embeddings).all()
 
 
-def test_train__a_thousand_classes_in_chunks() -> None:
+def test_train__a_thousand_classes_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(umn_model, "Y_CHUNK", 100)
     images, labels = digits(40)
     data = TrainingData(images, labels * 100 + 7, 1000)
-    result = run(data, rotations=1, epochs=1, y_chunk=100)
+    result = run(data, rotations=1, epochs=1)
     assert result.pred_probs.shape == (40, 1000)
 
 
@@ -480,7 +420,6 @@ def test_bench__on_features_reconstructs_standardised_values_with_a_learned_vari
     bench = bench_of(data, config)
     assert (bench.network_name, bench.augment, bench.elbo_scale) == ("mlp", "view", 1 / 64)
     model = bench.build(0)
-    assert model.generator is not None
     decoder = model.generator.decoder
     assert isinstance(decoder, FeatureDecoder)
     rows = torch.arange(60)
@@ -491,7 +430,6 @@ def test_bench__on_features_reconstructs_standardised_values_with_a_learned_vari
     torch.testing.assert_close(bench.network_input(raw, noise), expected)
     member = Member(bench, 0, np.zeros(60, dtype=bool))
     generator = member.model.generator
-    assert generator is not None
     assert isinstance(generator.decoder, FeatureDecoder)
     for epoch in range(3):
         member.train_epoch(epoch)
@@ -503,7 +441,6 @@ def test_bench__on_features_reconstructs_standardised_values_with_a_learned_vari
 def test_generative_terms__features_are_judged_by_the_decoders_own_variance() -> None:
     bench = bench_of(on_features(digits_data(30)[0]), UMNConfig.preset("quick").for_features())
     model = bench.build(0).eval()
-    assert model.generator is not None
     decoder = model.generator.decoder
     assert isinstance(decoder, FeatureDecoder)
     (inputs,) = bench.run.rows.views(torch.arange(8), 1, bench.run.mean_std)
@@ -514,30 +451,12 @@ def test_generative_terms__features_are_judged_by_the_decoders_own_variance() ->
             terms, _ = generative_terms(
                 model.recognizer, model.generator, model.recognizer.encode(inputs), inputs,
                 torch.Generator().manual_seed(0),
-                reconstruction=bench.reconstruction, variance=0.1, y_chunk=32,
+                reconstruction=bench.reconstruction, y_chunk=32,
             )  # fmt: skip
             found.append(terms["reconstruction"])
     constant = 64 * math.log(2 * math.pi)
     squares = -2 * found[0] - constant
     torch.testing.assert_close(found[1], -0.5 * (constant + 64 + squares / math.e), rtol=1e-4, atol=1e-3)
-
-
-def test_bench__a_likelihood_of_images_is_refused_on_features() -> None:
-    config = tiny(network="mlp", reconstruction="bernoulli")
-    with pytest.raises(EngineInputError, match="'bernoulli' is for images"):
-        bench_of(on_features(digits_data(30)[0]), config)
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("classifier_input", ["z_a", "trunk"])
-def test_train__every_method_gives_a_result_on_features(method: str, classifier_input: str) -> None:
-    data = on_features(digits_data(60, num_unlabeled=5)[0])
-    rate = {"known_noise_rate": 0.2} if method in NEED_NOISE_RATE else {}
-    result = run(
-        data, network="mlp", method=method, classifier_input=classifier_input, input_noise=0.1, **rate
-    )
-    assert np.isfinite(result.pred_probs).all()
-    np.testing.assert_array_equal(np.isnan(result.trust_score), ~data.labeled)
 
 
 def test_for_features__smaller_networks_larger_batches_and_what_was_chosen_stays() -> None:
@@ -560,16 +479,16 @@ def test_bench__auto_label_loss_is_linear_for_few_classes(num_classes: int, expe
 
 def test_config__lists_every_problem_at_once() -> None:
     with pytest.raises(
-        EngineInputError, match=r"rotations is 0.*label_loss is 'square'.*gamma is 1\.5.*known_noise_rate"
+        EngineInputError, match=r"rotations is 0.*label_loss is 'square'.*labeled_share is 1.*gamma is 1\.5"
     ):
-        UMNConfig(rotations=0, label_loss="square", gamma=1.5, method="m_vae")
+        UMNConfig(rotations=0, label_loss="square", gamma=1.5, labeled_share=1.0)
 
 
 def test_preset__paper_holds_what_is_published() -> None:
     paper = UMNConfig.preset("paper")
-    assert (paper.epochs, paper.learning_rate, paper.adam_beta2) == (350, 1e-3, 0.99)
+    assert (paper.epochs, paper.learning_rate) == (350, 1e-3)
     assert (paper.label_loss, paper.elbo_scale, paper.labeled_share) == ("linear", "sum", 0.05)
-    assert (paper.rotations, paper.batch_size, paper.method) == (1, 100, "umn")
+    assert (paper.rotations, paper.batch_size) == (1, 100)
 
 
 @pytest.mark.parametrize("noise", ["sym_excl_exact", "pair"])
@@ -579,13 +498,10 @@ def test_train__finds_planted_errors(noise: str) -> None:
     assert auroc(wrong, 1 - result.trust_score) > 0.93
 
 
-@pytest.mark.parametrize("method", ["umn", "supervised"])
 @pytest.mark.parametrize("epochs", [1, 2])
-def test_train__that_diverges_says_so(method: str, epochs: int) -> None:
+def test_train__that_diverges_says_so(epochs: int) -> None:
     data, _ = digits_data(60)
-    config = UMNConfig(
-        network="umn_mlp", method=method, epochs=epochs, batch_size=60, learning_rate=1e30, rotations=1
-    )
+    config = UMNConfig(network="umn_mlp", epochs=epochs, batch_size=60, learning_rate=1e30, rotations=1)
     with pytest.raises(EngineError, match="lower learning_rate"):
         train(data, config, device="cpu")
 
@@ -596,19 +512,12 @@ def test_train_epoch__says_that_it_diverged_before_anything_is_scored() -> None:
         member_of(data, learning_rate=1e30, batch_size=20).train_epoch(0)
 
 
-@pytest.mark.parametrize("build", [build_stacked_vae, build_classifier_only])
-def test_build__a_trunk_of_torchvision_takes_the_weights_that_are_named(build: Any) -> None:
-    latent = {"latent_a": 4, "latent_b": 4} if build is build_stacked_vae else {}
+def test_build_stacked_vae__a_trunk_of_torchvision_takes_the_weights_that_are_named() -> None:
     with pytest.raises(EngineInputError, match="there is no weights file nowhere.pt"):
-        build(
-            "torchvision:resnet18",
-            channels=3,
-            image_size=(32, 32),
-            num_classes=3,
-            width=128,
+        build_stacked_vae(
+            "torchvision:resnet18", channels=3, image_size=(32, 32), num_classes=3, latent_a=4, latent_b=4,
             weights="nowhere.pt",
-            **latent,
-        )
+        )  # fmt: skip
 
 
 def test_audited_epochs__every_tenth_of_the_published_ones() -> None:

@@ -1,4 +1,4 @@
-# Two commands: `make demo` sets up and runs the main job, `make test` sets up and runs every test.
+# Two commands: `make demo` sets up and runs the main job, `make test` sets up and tests.
 # Both need Python 3.11 to 3.13 and make, nothing else; what they install lies in .venv.
 
 VENV := .venv
@@ -10,26 +10,38 @@ TEST_ARGS ?=
 MUTATE_ARGS ?=
 PICTURES_ARGS ?=
 FAULTS_ARGS ?=
+BASE ?=
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	if $$p -c 'import sys; raise SystemExit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; \
 	then echo $$p; break; fi; done)
 
-.PHONY: help demo test check docs pictures mutate papers weaknesses lock lint types collect format app clean faults
+.PHONY: help demo test test-all test-touched check docs pictures mutate papers weaknesses lock lint types collect format app clean faults
 .DEFAULT_GOAL := help
 
 help: ## Show this list
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 demo: $(VENV)/.ready ## Audit 1,797 real digits with known wrong labels, then open the app (DEMO_ARGS=--no-app: no app)
 	$(RUN)/auditor demo $(DEMO_ARGS)
 
 # What is imported is compiled once, also where PYTHONDONTWRITEBYTECODE is set: every process that the tests start
 # would compile all of it, which is half of what importing torch or timm takes.
-test check: export PYTHONDONTWRITEBYTECODE :=
+test test-all test-touched check: export PYTHONDONTWRITEBYTECODE :=
 
-test: $(VENV)/.ready-dev ## Run every check and test
+PYTEST := OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -p no:schemathesis
+
+test: $(VENV)/.ready-dev ## Check style and types and run the tests, without the second tier
 	@$(MAKE) --no-print-directory --jobs=3 lint types collect
-	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -p no:schemathesis $(TEST_ARGS)
+	$(PYTEST) -m "not world" $(TEST_ARGS)
+
+test-all: $(VENV)/.ready-dev ## The same with the second tier (tests/world.py): other systems, services, people, faults
+	@$(MAKE) --no-print-directory --jobs=3 lint types collect
+	$(PYTEST) $(TEST_ARGS)
+
+test-touched: $(VENV)/.ready-dev ## Of the second tier what is for the last ten commits, or for all since BASE=COMMIT
+	@touched=$$($(RUN)/python -m tests.world $(BASE)) || exit 1; \
+	if [ -z "$$touched" ]; then echo "No test of the second tier is for what changed."; exit; fi; \
+	echo "Of the second tier:" $$touched; $(PYTEST) -p tests.world $$touched $(TEST_ARGS)
 
 check: $(VENV)/.ready-dev lint types ## Check style, types and the tests that train nothing
 	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n logical --dist worksteal -p no:schemathesis -m "not trains" $(TEST_ARGS)
@@ -64,7 +76,8 @@ lint: $(VENV)/.ready-dev ## Check style
 types: $(VENV)/.ready-dev ## Check types
 	$(RUN)/mypy
 
-# Before the four processes that test, which would each compile everything at the same time.
+# Everything, also what `make test` leaves out: it can be imported at least. Before the four processes that test,
+# which would each compile it at the same time.
 collect: $(VENV)/.ready-dev
 	@OMP_NUM_THREADS=1 $(RUN)/python -m pytest --collect-only -p no:schemathesis $(TEST_ARGS) >$(VENV)/.collected || { cat $(VENV)/.collected; exit 1; }
 

@@ -17,6 +17,7 @@ from filelock import FileLock
 
 from tests.forker import Forker, Jobs
 from tests.helpers import QUICK_OPTIONS, Digits, write_digits
+from tests.world import is_world
 
 if TYPE_CHECKING:
     from tests.masked import Audited
@@ -53,7 +54,7 @@ LONGEST_FIRST = (
 
 
 QUICK = (
-    *("test_architecture.py", "test_docs.py", "test_files.py", "test_engine_bridge.py"),
+    *("test_architecture.py", "test_docs.py", "test_world.py", "test_files.py", "test_engine_bridge.py"),
     *("statistics", "catalog", "pictures", "review", "server", "session"),
     *("test_cholesky.py", "test_equations.py", "test_rules.py", "test_schedules.py", "test_s2e.py"),
     *("test_weights.py", "meta", "neighbours", "test_small.py", "test_heads.py", "test_losses.py"),
@@ -70,25 +71,32 @@ TRAINING_FIXTURES = frozenset({"_audited_template", "audited_home", "copied_home
 
 
 def _is_quick(path: Path) -> bool:
-    parts = path.relative_to(ROOT / "tests").parts
-    return bool(set(QUICK) & set(parts)) and not set(SLOW) & set(parts)
+    parts = path.relative_to(ROOT).parts
+    return bool(set(QUICK) & set(parts)) and not set(SLOW) & set(parts) and not is_world(path)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """``make check`` does not even read the other files: to import them takes longer than its tests."""
-    only_quick = config.option.markexpr == "not trains" and collection_path.name.startswith("test_")
-    return True if only_quick and collection_path.is_file() and not _is_quick(collection_path) else None
+    """``make check`` and ``make test`` do not read what they leave out: to import it takes long."""
+    if not (collection_path.name.startswith("test_") and collection_path.is_file()):
+        return None
+    tier = config.option.markexpr
+    is_out = (tier == "not trains" and not _is_quick(collection_path)) or (
+        tier == "not world" and is_world(collection_path)
+    )
+    return is_out or None
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what trains or takes long, and begin with the longest files; the order within a folder stays."""
+    """Mark what trains or takes long and the second tier; begin with the longest files, in a folder's order."""
     for item in items:
         if not _is_quick(item.path) or TRAINING_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("trains")
+        if is_world(item.path):
+            item.add_marker("world")
 
     def place(item: pytest.Item) -> int:
-        parts = item.path.relative_to(ROOT / "tests").parts
+        parts = item.path.relative_to(ROOT).parts
         return next((at for at, name in enumerate(LONGEST_FIRST) if name in parts), len(LONGEST_FIRST))
 
     items.sort(key=place)

@@ -1,0 +1,125 @@
+"""The second tier of the tests: other systems, services, people and parts, which ``make test`` leaves out.
+
+``make test-all`` runs them. ``python -m tests.world [BASE]`` prints those whose sources changed since the commit
+BASE or in the last ten commits: what CI adds to ``make test``. As a plugin of pytest (``-p tests.world``) this
+module adds ``--until``, after which no further test begins.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CATALOG, BENCH = ("auditor/catalog/",), ("app/components/", "app/server/", "app/panels/", "app/frame.")
+FIFTYONE = ("auditor/fiftyone_bridge/", "auditor/bridges/fiftyone_door.py", "tests/mongodb.py")
+DEPLOY = (
+    *("deploy/", "Dockerfile"),
+    *("app/session/sign_in.py", "app/session/access.py", "app/session/allowed.py"),
+)
+PACKAGING = ("pyproject.toml", "requirements.lock", "Dockerfile", "app/main.py", "auditor/__main__.py")
+
+WORLD: dict[str, tuple[str, ...]] = {
+    "tests/scale": (
+        *("auditor/audits/ray_", "auditor/audits/executors.py", "auditor/audits/tasks.py"),
+        *("auditor/importing/building.py", "auditor/importing/pool.py"),
+    ),
+    # A catalog on PostgreSQL.
+    "tests/auditor/catalog/test_postgres.py": CATALOG,
+    "tests/auditor/cli/test_postgres.py": CATALOG,
+    "tests/auditor/fiftyone_bridge/test_postgres.py": CATALOG,
+    "tests/app/screens/test_postgres.py": CATALOG,
+    # What kills, damages and full disks leave.
+    "tests/faults/test_audit_killed.py": ("auditor/audits/", "auditor/jobs/"),
+    "tests/faults/test_belonging.py": ("auditor/catalog/", "auditor/importing/"),
+    "tests/faults/test_import_faults.py": ("auditor/importing/", "auditor/pictures/cache.py"),
+    "tests/faults/test_offline.py": ("app/frame.", "app/components/", "auditor/backbones/", *PACKAGING),
+    "tests/faults/test_removal_killed.py": ("auditor/catalog/removal.py", "auditor/catalog/leases.py"),
+    "tests/auditor/experiments": ("auditor/experiments/", "auditor/audits/executors.py"),
+    "tests/auditor/audits/test_executors.py": ("auditor/audits/",),
+    # FiftyOne's App and services, in a browser, a notebook and with MongoDB of its own.
+    "tests/auditor/fiftyone_bridge/test_app.py": FIFTYONE,
+    "tests/auditor/fiftyone_bridge/test_notebook.py": FIFTYONE,
+    "tests/auditor/fiftyone_bridge/test_server.py": FIFTYONE,
+    # The bench in Chromium, beyond the journey and the keys.
+    "tests/browser/test_axe.py": (*BENCH, "app/screens/"),
+    "tests/browser/test_gate.py": ("app/server/gate.py", "auditor/ground/hosts.py"),
+    "tests/browser/test_masks.py": (*BENCH, "app/screens/masks.py", "auditor/masks/"),
+    "tests/browser/test_numbers.py": (*BENCH, "app/screens/numbers.py", "auditor/numbers/"),
+    "tests/browser/test_review.py": BENCH,
+    "tests/browser/test_two_people.py": (*BENCH, "auditor/catalog/claims.py", "auditor/review/"),
+    "tests/browser/test_windows.py": BENCH,
+    "tests/browser/test_deploy.py": DEPLOY,
+    "tests/browser/test_sign_in.py": DEPLOY,
+    # Packages, containers and other systems.
+    "tests/test_deploy.py": ("deploy/", "Dockerfile", "docs/settings.md"),
+    "tests/test_extras.py": PACKAGING,
+    "tests/test_install.py": ("tools/install.py",),
+    "tests/test_portable.py": ("auditor/ground/", "tests/other_systems.py"),
+    "tests/test_wheel.py": PACKAGING,
+    # The papers' tables and the other measurements.
+    "tests/benchmarks": ("benchmarks/", "engines/"),
+    "qa": (),
+}
+"""Files and folders of the second tier, each with the beginnings of the paths whose changes it is for."""
+
+
+def is_world(path: Path) -> bool:
+    """Whether a test file belongs to the second tier."""
+    name = path.relative_to(ROOT).as_posix()
+    return any(name == place or name.startswith(f"{place}/") for place in WORLD)
+
+
+def touched(changed: list[str]) -> list[str]:
+    """Those of the second tier that are changed themselves, or whose sources are."""
+    return [
+        place
+        for place, sources in WORLD.items()
+        if any(name.startswith((place, *sources)) for name in changed)
+    ]
+
+
+def changed_since(base: str = "", root: Path = ROOT) -> list[str]:
+    """List the files that differ from a commit; without one, or if it is not there, from the one ten commits ago.
+
+    A clone that has fewer commits, as a shallow one, is compared with its oldest.
+    """
+    git = ["git", "-C", str(root)]
+    is_there = (
+        base
+        and not subprocess.run(
+            [*git, "rev-parse", "--verify", "--quiet", f"{base}^{{commit}}"],
+            check=False,
+            stdout=subprocess.DEVNULL,
+        ).returncode
+    )
+    if not is_there:
+        if base:
+            print(f"Commit {base} is not in this clone: taking the last ten commits.", file=sys.stderr)
+        base = _lines([*git, "rev-list", "--first-parent", "--max-count=11", "HEAD"])[-1]
+    return _lines([*git, "diff", "--name-only", "--no-renames", base, "--"])
+
+
+def _lines(command: list[str]) -> list[str]:
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--until``."""
+    parser.addoption("--until", type=float, help="skip tests that would begin later (seconds since 1970)")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what would begin too late."""
+    until = item.config.getoption("--until")
+    if until is not None and time.time() > until:
+        pytest.skip("its time was over: `make test-all` runs it")
+
+
+if __name__ == "__main__":
+    print("\n".join(touched(changed_since(*sys.argv[1:]))))

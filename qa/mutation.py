@@ -200,18 +200,11 @@ EXPLAINED: dict[str, str] = {
     "engines/meta/fused_tangents.py setup_context: False  ->  True": (
         "zeros are made instead of a missing gradient or tangent: more work, the same numbers"
     ),
-    "engines/choicenet/networks.py target: torch.arange(len(self.log_pi), device=self.log_pi.device)"
-    "  ->  torch.arange(len(self.log_pi))": _CPU,
     "engines/choicenet/networks.py compile_trunk: True  ->  False": "compiles on CUDA only; the same numbers",
     "engines/choicenet/training.py _train_epoch: torch.zeros(4, dtype=torch.float64, device=run.device)"
     "  ->  torch.zeros(4, dtype=torch.float64)": _CPU,
-    "engines/choicenet/training.py _train_epoch: zip(training.networks, training.optimizers, strict=True)"
-    "  ->  zip(training.networks, training.optimizers)": _ZIP,
-    "engines/choicenet/training.py load_state_dict:"
-    " zip(self.networks, self.optimizers, state['networks'], strict=True)"
-    "  ->  zip(self.networks, self.optimizers, state['networks'])": _ZIP,
-    "engines/choicenet/training.py _step: optimizer.zero_grad(set_to_none=True)"
-    "  ->  optimizer.zero_grad()": "True is the default",
+    "engines/choicenet/training.py _step: training.optimizer.zero_grad(set_to_none=True)"
+    "  ->  training.optimizer.zero_grad()": "True is the default",
     "engines/choicenet/cholesky.py normal: torch.randn(shape, generator=generator, device=self.target.device,"
     " dtype=self.target.dtype)  ->  torch.randn(shape, generator=generator, dtype=self.target.dtype)": _CPU,
     "engines/umn/networks.py __init__: nn.init.kaiming_uniform_(self.first.weight, nonlinearity='relu')"

@@ -79,10 +79,6 @@ class RegressionNetwork(nn.Module):
                 num_outputs,
                 num_components=config.num_components,
                 rho_ref=config.rho_ref,
-                rho_form=config.rho_form,
-                variance_form=config.variance_form,
-                outer=config.outer,
-                norm_relu=False,
                 log_weight_variance=config.log_weight_variance,
                 inverse_precision=config.inverse_precision,
                 head_scale=config.head_scale,
@@ -143,7 +139,7 @@ def fit_regression(
                 0.01 if progress >= 0.75 else 0.1 if progress >= 0.5 else 1.0
             )
         rows = torch.randperm(len(x), generator=order)[:size].to(place)
-        loss = _batch_loss(network, x[rows], y[rows], config, progress, noise)
+        loss = _batch_loss(network, x[rows], y[rows], config, noise)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         for parameter in network.parameters():
@@ -209,14 +205,13 @@ def _batch_loss(
     inputs: Tensor,
     targets: Tensor,
     config: RegressionConfig,
-    progress: float,
     noise: torch.Generator,
 ) -> Tensor:
     said = network.head(network.base(inputs))
     if config.variant == "choicenet":
-        fit, nll = loss_weights(config, progress)
-        loss = regression_loss(said, targets, noise, lambda_fit=fit, lambda_nll=nll, sharing=config.sharing)
-        return (loss + config.lambda_kl * correlation_kl(said.rho, said.log_pi, form=config.kl_form)).mean()
+        loss = regression_loss(said, targets, noise, lambda_fit=config.lambda_fit)
+        kl = correlation_kl(said.rho, said.log_pi, form="code_regression")
+        return (loss + config.lambda_kl * kl).mean()
     if config.variant == "mdn":
         return -mixture_log_density(targets, *said).mean()
     residuals = targets - said
@@ -225,13 +220,6 @@ def _batch_loss(
     if config.variant == "l1":
         return residuals.abs().mean()
     return tukey_loss(residuals, leak=0.01 if config.variant == "leaky_robust" else 0.0).mean()
-
-
-def loss_weights(config: RegressionConfig, progress: float) -> tuple[float, float]:
-    """(lambda_1, lambda_2) at a share of training done in [0, 1]."""
-    if not config.ramped:
-        return config.lambda_fit, config.lambda_nll
-    return 0.01 * max(1.0 - 2.0 * progress, 0.0), min(2.0 * progress + 0.1, 1.0)
 
 
 def tukey_loss(residuals: Tensor, *, leak: float = 0.0) -> Tensor:

@@ -43,11 +43,13 @@ from benchmarks.papers.choicenet_regression import (
     predict_targets,
 )
 from benchmarks.papers.choicenet_regression_config import REGRESSORS, RegressionConfig
+from benchmarks.papers.choicenet_rivals import build_plain_network, plain_config
 from benchmarks.papers.scale import parse_scaled
 from engines.choicenet.config import ChoiceNetConfig
-from engines.choicenet.training import train
+from engines.choicenet.training import train, train_network
 from engines.contract import EvaluationSet, TrainingData
 from engines.shared.device import describe_device, versions
+from engines.shared.run import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "choicenet_tables.json"
@@ -91,11 +93,9 @@ PAPER_PRECISION = {
     100.0: "87.5",
     1000.0: "76.9",
 }
+RIVALS = ("ConvNet", "CNN-9")
+"""The same network by cross-entropy."""
 VARIANTS: dict[str, dict[str, Any]] = {
-    "MDN": {"variant": "mdn"},
-    "Kendall": {"variant": "kendall"},
-    "ChoiceNet + mixup": {"mixup": True},
-    "ChoiceNet + Co-teaching": {"coteaching": True, "forget_rate": 0.45},
     "ChoiceNet, no warm-up": {"warmup_epochs": 0},
     "ChoiceNet, rho from 0": {"rho_start": 0.0},
 }
@@ -120,15 +120,15 @@ def cells(tables: list[str]) -> Iterator[Cell]:
     """All cells of the tables, the main table's in pairs, so that a stopped run leaves comparisons."""
     if "main" in tables:
         for noise, rate in PAPER:
-            yield Cell("main", noise, rate, "ConvNet", {"variant": "standard"})
+            yield Cell("main", noise, rate, "ConvNet", {})
             yield Cell("main", noise, rate, "ChoiceNet", {})
     if "cifar10" in tables:
         for noise, rate in PAPER_CIFAR:
-            yield Cell("cifar10", noise, rate, "CNN-9", {"variant": "standard"})
+            yield Cell("cifar10", noise, rate, "CNN-9", {})
             yield Cell("cifar10", noise, rate, "ChoiceNet", {})
     if "binary" in tables:
-        for name, changes in (("ConvNet", {"variant": "standard"}), ("ChoiceNet", {})):
-            yield Cell("binary", "zeros to ones", 0.4, name, changes)
+        for name in ("ConvNet", "ChoiceNet"):
+            yield Cell("binary", "zeros to ones", 0.4, name, {})
     if "variants" in tables:
         for name, changes in VARIANTS.items():
             for noise, rate in (("permutation", 0.45), ("shuffle", 0.9), ("bias", 0.45)):
@@ -147,17 +147,17 @@ def cells(tables: list[str]) -> Iterator[Cell]:
 
 def base_config(preset: str) -> ChoiceNetConfig:
     """ChoiceNet as the preset runs it; cells change single fields of it."""
-    code = ChoiceNetConfig.code()
+    paper = ChoiceNetConfig.preset("paper")
     if preset == "paper":
-        return code  # the paper's table was made by it
+        return paper
     return ChoiceNetConfig(
         network="mlp",
         epochs=20,
         warmup_epochs=2,
-        batch_size=code.batch_size,
+        batch_size=paper.batch_size,
         learning_rate=1e-3,
         schedule="steps",
-        weight_decay=code.weight_decay,
+        weight_decay=paper.weight_decay,
         augment="none",
         views=1,
         input_scale="unit",
@@ -197,7 +197,7 @@ def run_cell(cell: Cell, args: argparse.Namespace, images: dict[str, Any]) -> di
     else:
         given = make_noise(NOISE_KINDS[cell.noise], true, cell.rate, args.seed, 10).labels
         data = TrainingData(images["train"][0][rows], given, 10, evaluation=EvaluationSet(*images["test"]))
-    return _trained(data, true, replace(base_config(args.preset), **cell.changes), args)
+    return _trained(data, true, replace(base_config(args.preset), **cell.changes), cell, args)
 
 
 def _run_cifar(cell: Cell, args: argparse.Namespace) -> dict[str, Any]:
@@ -208,14 +208,20 @@ def _run_cifar(cell: Cell, args: argparse.Namespace) -> dict[str, Any]:
     given = make_noise(cell.noise, true, cell.rate, args.seed, 10).labels
     evaluation = EvaluationSet(seen, known["label"].to_numpy().astype(np.int64))
     data = TrainingData(pixels, given, 10, evaluation=evaluation)
-    return _trained(data, true, replace(cifar_config(args.preset), **cell.changes), args)
+    return _trained(data, true, replace(cifar_config(args.preset), **cell.changes), cell, args)
 
 
 def _trained(
-    data: TrainingData, true: NDArray[np.int64], config: ChoiceNetConfig, args: argparse.Namespace
+    data: TrainingData, true: NDArray[np.int64], config: ChoiceNetConfig, cell: Cell, args: argparse.Namespace
 ) -> dict[str, Any]:
     wrong = data.given_labels != true
-    result = train(data, config, seed=args.seed, device=args.device)
+    if cell.method in RIVALS:
+        config = plain_config(config)
+        standardized = config.input_scale == "standardized"
+        run = Run("choicenet", data, config, seed=args.seed, device=args.device, standardized=standardized)
+        result = train_network(run, config, build_plain_network)
+    else:
+        result = train(data, config, seed=args.seed, device=args.device)
     heldout = [100 * record.metrics["heldout_accuracy"] for record in result.history]
     return {
         "final": round(heldout[-1], 2),
@@ -278,7 +284,7 @@ def page(results: dict[str, Any]) -> str:
         "its device, versions, seed, command and config). MNIST, test accuracy in percent, final epoch with the "
         "best epoch in brackets; best looks at the test set and is optimistic.",
         "",
-        "`paper` is the authors' code and budget, `ChoiceNetConfig.code()` (64-channel residual network, 55,000 "
+        "`paper` is the paper's block in the budget of the authors' code (64-channel residual network, 55,000 "
         "images, 41 epochs, Adam 1e-5, K = 10). `small` is one CPU core: a perceptron of 256 units, 20,000 "
         "images, 20 epochs, Adam 1e-3, K = 5, two epochs of warm-up, components started apart. Compare the two "
         "columns of one budget; the difference to the paper mixes method, network and data.",

@@ -24,10 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 OUTER_FORMS = ("sqrt", "full")
-RHO_FORMS = ("tanh", "sigmoid", "code_exact")
-PI_FORMS = ("softmax", "code_exact")
-VARIANCE_FORMS = ("plain", "code_exact")
-KL_FORMS = ("paper", "code", "code_regression")
+KL_FORMS = ("paper", "code_regression")
 SHARING_FORMS = ("shared", "independent")
 MAX_LOG_VARIANCE = 10.0
 """Clamp of the exponent of the base variance, both ways."""
@@ -52,11 +49,6 @@ class Mixture:
     """tau^-1, expected variance of the target component."""
     outer: str
     """``"sqrt"`` (paper) or ``"full"`` (code): the outer factor of (5)."""
-
-    @property
-    def target_index(self) -> Tensor | None:
-        """None: component 1 is the target for every sample."""
-        return None
 
     def means(self) -> Tensor:
         """(B, K, D) expected outputs rho_k m."""
@@ -119,19 +111,13 @@ class CholeskyBlock(nn.Module):
         num_outputs: D.
         num_components: K, at least 1; with K = 1 there is only the target component.
         rho_ref: correlation of component 1 while training, in (0, 1]; it is 1 at evaluation.
-        rho_form: ``"tanh"`` (paper), ``"sigmoid"`` or ``"code_exact"`` (batch norm, ReLU and sigmoid, so
-            that rho >= 0.5).
-        pi_form: ``"softmax"`` (paper) or ``"code_exact"`` (batch norm, ReLU and a second softmax, so that
-            all components stay nearly equally likely).
-        variance_form: ``"plain"`` (paper) or ``"code_exact"`` (batch norm and ReLU before exp: S0 >= 1).
-        norm_relu: False leaves the ReLU out of the code forms, as the authors' regression code does for rho.
         outer: ``"sqrt"`` (paper) or ``"full"`` (code).
         log_weight_variance: log sigma_Z², fixed.
         inverse_precision: tau^-1.
         head_scale: standard deviation of the initial weights of the three heads.
-        rho_start: in [0, 1), ``"tanh"`` only: components 2..K start at correlations spread evenly from this
-            down towards 0. At 0 all start uncorrelated, and those that fall on the negative side work
-            against the target for most of a short training.
+        rho_start: in [0, 1): components 2..K start at correlations spread evenly from this down towards 0.
+            At 0 all start uncorrelated, and those that fall on the negative side work against the target for
+            most of a short training.
     """
 
     def __init__(
@@ -141,10 +127,6 @@ class CholeskyBlock(nn.Module):
         *,
         num_components: int = 5,
         rho_ref: float = 0.95,
-        rho_form: str = "tanh",
-        pi_form: str = "softmax",
-        variance_form: str = "plain",
-        norm_relu: bool = True,
         outer: str = "sqrt",
         log_weight_variance: float = -2.0,
         inverse_precision: float = 1e-4,
@@ -154,30 +136,22 @@ class CholeskyBlock(nn.Module):
         super().__init__()
         self.num_components = num_components
         self.rho_ref = rho_ref
-        self.rho_form = rho_form
-        self.pi_form = pi_form
-        self.variance_form = variance_form
         self.outer = outer
         self.weight_variance = math.exp(log_weight_variance)
         self.inverse_precision = inverse_precision
         self.target_weight = nn.Parameter(0.1 * torch.randn(feature_size, num_outputs))
-        self.rho_head = _head(
-            feature_size, num_components, head_scale, norm=rho_form == "code_exact", relu=norm_relu
-        )
-        if rho_form == "tanh" and rho_start > 0 and isinstance(self.rho_head, nn.Linear):
+        self.rho_head = _head(feature_size, num_components, head_scale)
+        if rho_start > 0:
             spread = rho_start * torch.arange(num_components, 0, -1) / max(1, num_components - 1)
             with torch.no_grad():
                 self.rho_head.bias[1:] = torch.atanh(spread[1:])
-        self.pi_head = _head(feature_size, num_components, head_scale, norm=pi_form == "code_exact")
-        self.variance_head = _head(feature_size, num_outputs, head_scale, norm=variance_form == "code_exact")
+        self.pi_head = _head(feature_size, num_components, head_scale)
+        self.variance_head = _head(feature_size, num_outputs, head_scale)
 
     def forward(self, features: Tensor) -> Mixture:
         """Map features (B, Q) to the batch's mixture; deterministic."""
-        rho = self._correlations(features)
-        rho_1 = self.rho_ref if self.training else 1.0
+        rho = torch.tanh(self.rho_head(features))
         log_pi = functional.log_softmax(self.pi_head(features), dim=1)
-        if self.pi_form == "code_exact":
-            log_pi = functional.log_softmax(log_pi.exp(), dim=1)
         log_variance = self.variance_head(features).clamp(-MAX_LOG_VARIANCE, MAX_LOG_VARIANCE)
         mixture = Mixture(
             log_pi=log_pi,
@@ -188,11 +162,7 @@ class CholeskyBlock(nn.Module):
             inverse_precision=self.inverse_precision,
             outer=self.outer,
         )
-        return mixture.at_target_correlation(rho_1)
-
-    def _correlations(self, features: Tensor) -> Tensor:
-        raw = self.rho_head(features)
-        return torch.tanh(raw) if self.rho_form == "tanh" else torch.sigmoid(raw)
+        return mixture.at_target_correlation(self.rho_ref if self.training else 1.0)
 
 
 def complement_root(rho: Tensor) -> Tensor:
@@ -231,7 +201,7 @@ def mixture_fit_loss(log_pi: Tensor, outputs: Tensor, labels: Tensor, *, lambda_
 def kendall_fit_loss(log_pi: Tensor, outputs: Tensor, labels: Tensor) -> Tensor:
     """(B,) sum_k pi_k [-yhat_k,y + logsumexp(yhat_k)]: log-likelihood of the sampled outputs.
 
-    The Kendall-style variant (lambda_reg = 1), which is the mixture's cross-entropy and serves as warm-up.
+    The mixture's cross-entropy, which serves as warm-up.
     """
     return (log_pi.exp() * (outputs.logsumexp(dim=2) - _at_label(outputs, labels))).sum(dim=1)
 
@@ -239,15 +209,14 @@ def kendall_fit_loss(log_pi: Tensor, outputs: Tensor, labels: Tensor) -> Tensor:
 def correlation_kl(rho: Tensor, log_pi: Tensor, *, form: str = "paper") -> Tensor:
     """(B,) KL term (11) that ties the mixture probabilities to the correlations.
 
-    ``"paper"``: KL(softmax(rho) || pi). ``"code"``: sum_k rho_k (log(rho_k + 1e-8) - log(pi_k + 1e-8)), no
-    normalisation, can be negative, needs rho > 0. ``"code_regression"``: the same with rho + 1 and 1e-2.
+    ``"paper"``: KL(softmax(rho) || pi). ``"code_regression"``, of the authors' regression code:
+    sum_k r_k (log(r_k + 0.01) - log(pi_k + 0.01)) with r = rho + 1, not normalised.
     """
     if form == "paper":
         log_share = functional.log_softmax(rho, dim=1)
         return (log_share.exp() * (log_share - log_pi)).sum(dim=1)
-    shift, floor = (0.0, 1e-8) if form == "code" else (1.0, 1e-2)
-    weight = rho + shift
-    return (weight * ((weight + floor).log() - (log_pi.exp() + floor).log())).sum(dim=1)
+    weight = rho + 1.0
+    return (weight * ((weight + 1e-2).log() - (log_pi.exp() + 1e-2).log())).sum(dim=1)
 
 
 def component_probs(means: Tensor, variances: Tensor) -> Tensor:
@@ -269,9 +238,7 @@ def responsibilities(log_pi: Tensor, label_probs: Tensor) -> Tensor:
     return torch.softmax(log_pi + label_probs.clamp_min(smallest).log(), dim=1)
 
 
-def label_signals(
-    log_pi: Tensor, rho: Tensor, probs: Tensor, labels: Tensor, *, target_index: Tensor | None = None
-) -> dict[str, Tensor]:
+def label_signals(log_pi: Tensor, rho: Tensor, probs: Tensor, labels: Tensor) -> dict[str, Tensor]:
     """Per-sample signals (14)-(17), each (B,), for samples with a given label.
 
     ``rho`` is rho_label = sum_k gamma_k rho_k (15), ``gamma_1`` and ``p_target`` the target component's
@@ -283,20 +250,16 @@ def label_signals(
         rho: (B, K), evaluation form (rho_1 = 1).
         probs: (B, K, D) pbar.
         labels: (B,) int64.
-        target_index: (B,) component that counts as the target; component 1 (index 0) when None.
     """
     label_probs = _at_label(probs, labels)
     gamma = responsibilities(log_pi, label_probs)
-    if target_index is None:
-        target_index = torch.zeros_like(labels)
-    at_target = target_index[:, None]
     pi = log_pi.exp()
     return {
         "rho": (gamma * rho).sum(dim=1),
-        "gamma_1": gamma.gather(1, at_target).squeeze(1),
-        "p_target": label_probs.gather(1, at_target).squeeze(1),
+        "gamma_1": gamma[:, 0],
+        "p_target": label_probs[:, 0],
         "rho_x": (pi * rho).sum(dim=1),
-        "pi_1": pi.gather(1, at_target).squeeze(1),
+        "pi_1": pi[:, 0],
     }
 
 
@@ -306,13 +269,8 @@ def _at_label(values: Tensor, labels: Tensor) -> Tensor:
     return values.gather(2, index).squeeze(2)
 
 
-def _head(feature_size: int, size: int, scale: float, *, norm: bool = False, relu: bool = True) -> nn.Module:
-    """A linear head; ``norm`` adds the code's batch norm (gamma ~ N(1, 0.01²)) and ``relu`` its ReLU."""
+def _head(feature_size: int, size: int, scale: float) -> nn.Linear:
     linear = nn.Linear(feature_size, size)
     nn.init.normal_(linear.weight, std=scale)
     nn.init.zeros_(linear.bias)
-    if not norm:
-        return linear
-    batch_norm = nn.BatchNorm1d(size)
-    nn.init.normal_(batch_norm.weight, mean=1.0, std=0.01)
-    return nn.Sequential(linear, batch_norm, *([nn.ReLU()] if relu else []))
+    return linear

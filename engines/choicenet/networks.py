@@ -1,8 +1,4 @@
-"""Networks of ChoiceNet: any trunk of `networks.py` or the paper's MNIST trunk, under one of three heads.
-
-Heads: the Cholesky block (`cholesky.py`), independent component heads (the mixture density baseline) and
-one linear classifier (the standard baseline). All answer with a mixture of Gaussians over the outputs, so
-that the engine trains and scores them alike; the standard head is a mixture of one component without noise.
+"""Networks of ChoiceNet: any trunk of `networks.py` or the paper's MNIST trunk, under the Cholesky block.
 
 Letters: B batch, Q feature size, K components, D classes.
 """
@@ -10,148 +6,18 @@ Letters: B batch, Q feature size, K components, D classes.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
-from engines.choicenet.cholesky import MAX_LOG_VARIANCE, CholeskyBlock
+from engines.choicenet.cholesky import CholeskyBlock, Mixture
 from engines.choicenet.config import RESIDUAL_TRUNK, ChoiceNetConfig
 from engines.contract import EngineInputError
 from engines.networks.heads import build_for_shape
 from engines.shared.device import compiled
 
-
-class OutputMixture(Protocol):
-    """A Gaussian mixture over outputs for each sample of a batch."""
-
-    @property
-    def log_pi(self) -> Tensor:
-        """(B, K) log mixture probabilities."""
-
-    @property
-    def rho(self) -> Tensor:
-        """(B, K) correlations with the target; NaN where the head has none."""
-
-    @property
-    def target(self) -> Tensor:
-        """(B, D) outputs of the component that classifies."""
-
-    @property
-    def target_index(self) -> Tensor | None:
-        """(B,) which component classifies; None for component 1."""
-
-    def means(self) -> Tensor:
-        """(B, K, D) expected outputs."""
-
-    def total_variances(self) -> Tensor:
-        """(B, K, D) variances of the sampled outputs."""
-
-    def with_fixed_correlations(self) -> OutputMixture:
-        """The same without gradient to rho."""
-
-    def at_target_correlation(self, rho_1: float) -> OutputMixture:
-        """The same with another correlation of component 1, where there is one."""
-
-    def sample(self, generator: torch.Generator | None, *, sharing: str = "independent") -> Tensor:
-        """(B, K, D) sampled outputs."""
-
-
-@dataclass(frozen=True)
-class FreeMixture:
-    """Components without coupling: free means and variances, the most likely component classifies."""
-
-    log_pi: Tensor
-    """(B, K)."""
-    component_means: Tensor
-    """(B, K, D)."""
-    component_variances: Tensor | None
-    """(B, K, D), or None: no noise."""
-
-    @property
-    def target_index(self) -> Tensor:
-        """(B,) component of the largest pi."""
-        return self.log_pi.argmax(dim=1)
-
-    @property
-    def target(self) -> Tensor:
-        """(B, D) means of the component of the largest pi."""
-        rows = torch.arange(len(self.log_pi), device=self.log_pi.device)
-        return self.component_means[rows, self.target_index]
-
-    @property
-    def rho(self) -> Tensor:
-        """(B, K) NaN: free components have no correlation with a target."""
-        return torch.full_like(self.log_pi, float("nan"))
-
-    def means(self) -> Tensor:
-        """(B, K, D)."""
-        return self.component_means
-
-    def total_variances(self) -> Tensor:
-        """(B, K, D), zero without noise."""
-        if self.component_variances is None:
-            return torch.zeros_like(self.component_means)
-        return self.component_variances
-
-    def with_fixed_correlations(self) -> FreeMixture:
-        """Itself: there is no correlation."""
-        return self
-
-    def at_target_correlation(self, rho_1: float) -> FreeMixture:
-        """Itself: there is no correlation to fix."""
-        del rho_1
-        return self
-
-    def sample(self, generator: torch.Generator | None, *, sharing: str = "independent") -> Tensor:
-        """(B, K, D) means plus independent noise; ``sharing`` has no meaning here."""
-        del sharing
-        if self.component_variances is None:
-            return self.component_means
-        shape, like = self.component_means.shape, self.component_means
-        noise = torch.randn(shape, generator=generator, device=like.device, dtype=like.dtype)
-        return like + self.component_variances.sqrt() * noise
-
-
-class MixtureDensityHead(nn.Module):
-    """Baseline: K independent linear heads with free variances and mixture probabilities."""
-
-    def __init__(self, feature_size: int, num_outputs: int, *, num_components: int) -> None:
-        super().__init__()
-        self.shape = (num_components, num_outputs)
-        self.mean_head = nn.Linear(feature_size, num_components * num_outputs)
-        self.variance_head = nn.Linear(feature_size, num_components * num_outputs)
-        self.pi_head = nn.Linear(feature_size, num_components)
-        for head in (self.variance_head, self.pi_head):
-            nn.init.normal_(head.weight, std=0.01)
-            nn.init.zeros_(head.bias)
-
-    def forward(self, features: Tensor) -> FreeMixture:
-        """Map features (B, Q) to the batch's mixture."""
-        log_variance = self.variance_head(features).clamp(-MAX_LOG_VARIANCE, MAX_LOG_VARIANCE)
-        return FreeMixture(
-            log_pi=torch.log_softmax(self.pi_head(features), dim=1),
-            component_means=self.mean_head(features).unflatten(1, self.shape),
-            component_variances=log_variance.exp().unflatten(1, self.shape),
-        )
-
-
-class PlainHead(nn.Module):
-    """Baseline: one linear classifier, as a mixture of one component without noise."""
-
-    def __init__(self, feature_size: int, num_outputs: int) -> None:
-        super().__init__()
-        self.classifier = nn.Linear(feature_size, num_outputs)
-
-    def forward(self, features: Tensor) -> FreeMixture:
-        """Map features (B, Q) to the batch's mixture."""
-        logits = self.classifier(features)
-        return FreeMixture(
-            log_pi=torch.zeros_like(logits[:, :1]),
-            component_means=logits[:, None, :],
-            component_variances=None,
-        )
+HEAD_SCALE = 0.01
+"""Standard deviation of the initial weights of the rho, pi and variance heads."""
 
 
 class MixtureNetwork(nn.Module):
@@ -160,7 +26,7 @@ class MixtureNetwork(nn.Module):
     Args:
         trunk: module that returns (features, logits); only its features are used.
         feature_size: size of those features.
-        head: maps the block's features to an ``OutputMixture``.
+        head: maps the features to a ``Mixture``.
     """
 
     def __init__(self, trunk: nn.Module, head: nn.Module, *, feature_size: int) -> None:
@@ -175,7 +41,7 @@ class MixtureNetwork(nn.Module):
         """Compile the trunk on CUDA; parameters and state_dict stay as they are."""
         self._run_trunk = [compiled(self.trunk, enabled=True, device=device)]
 
-    def mixture(self, images: Tensor) -> tuple[Tensor, OutputMixture]:
+    def mixture(self, images: Tensor) -> tuple[Tensor, Mixture]:
         """Images (B, C, H, W) to (h (B, Q), mixture); the head computes in float32."""
         features, _ = self._run_trunk[0](images)
         with torch.autocast(images.device.type, enabled=False):
@@ -198,15 +64,11 @@ class ResidualTrunk(nn.Module):
 
     Up to 35 px it is the paper's; maps of larger images are averaged to at most ``LARGEST_MAP`` a side in between.
 
-    ``baseline`` builds the compared ConvNet instead: 1 x 1 identity convolutions, no batch norm after the
-    fully connected layer, dropout of 5 %.
-
     Args:
         channels: C.
         image_size: (H, W), at least 4 x 4.
         width: channels of the convolutions, 64 in the paper.
         feature_size: Q, 256 in the paper.
-        baseline: the ConvNet that ChoiceNet is compared with.
     """
 
     def __init__(
@@ -216,23 +78,19 @@ class ResidualTrunk(nn.Module):
         image_size: tuple[int, int],
         width: int = 64,
         feature_size: int = 256,
-        baseline: bool = False,
     ) -> None:
         super().__init__()
         if min(image_size) < 4:
             raise EngineInputError(f"{RESIDUAL_TRUNK} needs images of at least 4 x 4 px, got {image_size}.")
         self.feature_size = feature_size
-        kernel = 1 if baseline else 3
-        self.blocks = nn.Sequential(
-            _ResidualBlock(channels, width, identity_kernel=kernel),
-            _ResidualBlock(width, width, identity_kernel=kernel),
-        )
+        self.blocks = nn.Sequential(_ResidualBlock(channels, width), _ResidualBlock(width, width))
         sides = [side // 4 for side in image_size]
         self.window = (-(-sides[0] // LARGEST_MAP), -(-sides[1] // LARGEST_MAP))
         flat = width * math.prod(-(-side // size) for side, size in zip(sides, self.window, strict=True))
-        tail = [nn.ReLU(), nn.Dropout(0.05)] if baseline else [nn.BatchNorm1d(feature_size), nn.ReLU()]
-        self.tail = nn.Sequential(nn.Flatten(), nn.Linear(flat, feature_size), *tail)
-        self.apply(_initialize)
+        self.tail = nn.Sequential(
+            nn.Flatten(), nn.Linear(flat, feature_size), nn.BatchNorm1d(feature_size), nn.ReLU()
+        )
+        self.apply(initialize)
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Images (B, C, H, W) to (features (B, Q), the same); heads sit on top."""
@@ -244,14 +102,11 @@ class ResidualTrunk(nn.Module):
 
 
 class _ResidualBlock(nn.Module):
-    def __init__(self, channels: int, width: int, *, identity_kernel: int) -> None:
+    def __init__(self, channels: int, width: int) -> None:
         super().__init__()
         self.identity: nn.Module = nn.Identity()
         if channels != width:
-            pad = identity_kernel // 2
-            self.identity = nn.Sequential(
-                nn.Conv2d(channels, width, identity_kernel, padding=pad), nn.BatchNorm2d(width)
-            )
+            self.identity = nn.Sequential(nn.Conv2d(channels, width, 3, padding=1), nn.BatchNorm2d(width))
         self.main = nn.Sequential(
             nn.Conv2d(channels, width, 3, padding=1),
             nn.BatchNorm2d(width),
@@ -265,7 +120,7 @@ class _ResidualBlock(nn.Module):
         return nn.functional.max_pool2d(added, 2)
 
 
-def _initialize(module: nn.Module) -> None:
+def initialize(module: nn.Module) -> None:
     """The authors' initialisation: standard deviation 0.01 everywhere, batch norm gains N(1, 0.01²)."""
     if isinstance(module, nn.Conv2d):
         nn.init.trunc_normal_(module.weight, std=0.01, a=-0.02, b=0.02)
@@ -275,21 +130,6 @@ def _initialize(module: nn.Module) -> None:
         nn.init.normal_(module.weight, mean=1.0, std=0.01)
     if isinstance(module, (nn.Conv2d, nn.Linear)) and module.bias is not None:
         nn.init.zeros_(module.bias)
-
-
-_BLOCK_FIELDS = (
-    "num_components",
-    "rho_ref",
-    "rho_form",
-    "pi_form",
-    "variance_form",
-    "outer",
-    "log_weight_variance",
-    "inverse_precision",
-    "head_scale",
-    "rho_start",
-)
-"""Fields of the config that are arguments of the block, under the same names."""
 
 
 def build_mixture_network(
@@ -303,43 +143,34 @@ def build_mixture_network(
         shape: (C, H, W) of images, (D,) of features.
         num_classes: D, at least 2.
     """
-    trunk, size = _build_trunk(
-        name,
-        shape,
-        num_classes=num_classes,
-        width=config.width,
-        baseline=config.variant == "standard",
-        weights=config.weights,
-        image_side=config.image_side,
+    trunk, size = build_trunk(config, name, shape, num_classes=num_classes)
+    block = CholeskyBlock(
+        size,
+        num_classes,
+        num_components=config.num_components,
+        rho_ref=config.rho_ref,
+        outer=config.outer,
+        inverse_precision=config.inverse_precision,
+        head_scale=HEAD_SCALE,
+        rho_start=config.rho_start,
     )
-    head: nn.Module
-    if config.variant == "standard":
-        head = PlainHead(size, num_classes)
-    elif config.variant == "mdn":
-        head = MixtureDensityHead(size, num_classes, num_components=config.num_components)
-    else:
-        head = CholeskyBlock(size, num_classes, **{name: getattr(config, name) for name in _BLOCK_FIELDS})
-    return MixtureNetwork(trunk, head, feature_size=size)
+    return MixtureNetwork(trunk, block, feature_size=size)
 
 
-def _build_trunk(
-    name: str,
-    shape: tuple[int, ...],
-    *,
-    num_classes: int,
-    width: int = 0,
-    baseline: bool = False,
-    weights: str | None = None,
-    image_side: int | None = None,
+def build_trunk(
+    config: ChoiceNetConfig, name: str, shape: tuple[int, ...], *, num_classes: int
 ) -> tuple[nn.Module, int]:
-    """The trunk called ``name`` and the size of its features; ``width`` 0 is the trunk's own width."""
+    """The trunk called ``name`` and the size of its features."""
     if name == RESIDUAL_TRUNK:
         channels, height, side = shape
-        trunk = ResidualTrunk(
-            channels=channels, image_size=(height, side), width=width or 64, baseline=baseline
-        )
+        trunk = ResidualTrunk(channels=channels, image_size=(height, side), width=config.width or 64)
         return trunk, trunk.feature_size
     network = build_for_shape(
-        name, shape, num_classes, weights=weights, width=width or None, image_side=image_side
+        name,
+        shape,
+        num_classes,
+        weights=config.weights,
+        width=config.width or None,
+        image_side=config.image_side,
     )
     return network, int(network.feature_size)  # type: ignore[arg-type]

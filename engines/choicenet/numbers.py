@@ -2,7 +2,8 @@
 
 A number that the target component cannot explain is left to components of smaller correlation; what the number
 should be is the target component's mean m(x). The loss is lambda_1 ||y - mu_1||² minus lambda_2 log sum_k pi_k
-N(y; mu_k, Sigma_k) plus the KL term (11) and L2 (the paper prints a plus before the log-likelihood, a slip).
+N(y; mu_k, Sigma_k), lambda_2 = 1, plus the KL term (11) and L2 (the paper prints a plus before the
+log-likelihood, a slip).
 
 Round numbers in brackets are equations of ``cholesky.py``.
 """
@@ -14,7 +15,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from engines.choicenet.cholesky import CholeskyBlock, Mixture, correlation_kl, outer_factor, safe_root
+from engines.choicenet.cholesky import CholeskyBlock, Mixture, correlation_kl
 from engines.choicenet.config import ChoiceNetNumberConfig
 from engines.contract import Checkpoint, NumberData, NumberResult, OnEpoch
 from engines.regression.densities import mixture_log_density
@@ -70,8 +71,6 @@ def step(fold: NumberFold, index: Tensor) -> Tensor:
         numbers,
         fold.noise,
         lambda_fit=config.lambda_fit,
-        lambda_nll=config.lambda_nll,
-        sharing=config.sharing,
     )
     kl = correlation_kl(mixture.rho, mixture.log_pi, form=config.kl_form)
     return fold.descend((loss + config.lambda_kl * kl).mean())
@@ -82,25 +81,12 @@ def read(mixture: Mixture) -> Said:
     return Said(mixture.target[:, 0], mixture.log_pi, mixture.means(), mixture.total_variances(), mixture.rho)
 
 
-def sample_independent_means(mixture: Mixture, noise: Tensor) -> Tensor:
-    """(B, K, D) mu_k with a W* and Z for each component: the marginals of (8), as the authors' code draws.
-
-    Args:
-        mixture: the components.
-        noise: (B, K, D) standard normals.
-    """
-    scale = outer_factor(mixture.rho, mixture.outer) * safe_root(mixture.weight_variance)
-    return mixture.means() + scale[:, :, None] * noise
-
-
 def regression_loss(
     mixture: Mixture,
     targets: Tensor,
     generator: torch.Generator | None,
     *,
     lambda_fit: float,
-    lambda_nll: float,
-    sharing: str = "shared",
 ) -> Tensor:
     """(B,) first two terms of the loss, for one draw of W* and Z.
 
@@ -109,8 +95,6 @@ def regression_loss(
         targets: (B, D).
         generator: randomness of the draw.
         lambda_fit: lambda_1, weight of ||y - mu_1||².
-        lambda_nll: lambda_2, weight of the negative log-likelihood.
-        sharing: ``shared``: the draw serves all components (paper); ``independent``: each has its own (code).
     """
 
     def normal(*size: int) -> Tensor:
@@ -118,10 +102,7 @@ def regression_loss(
         return torch.randn(size, generator=generator, device=like.device, dtype=like.dtype)
 
     batch, outputs = targets.shape
-    if sharing == "shared":
-        means = mixture.sample_means((normal(batch, outputs), normal(batch, outputs)))
-    else:
-        means = sample_independent_means(mixture, normal(batch, mixture.rho.shape[1], outputs))
+    means = mixture.sample_means((normal(batch, outputs), normal(batch, outputs)))
     fit = (targets - means[:, 0]).square().sum(dim=1)
     density = mixture_log_density(targets, mixture.log_pi, means, mixture.output_variances())
-    return lambda_fit * fit - lambda_nll * density
+    return lambda_fit * fit - density

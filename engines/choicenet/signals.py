@@ -5,7 +5,7 @@ Letters: N samples, D classes, K components, B batch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engines.choicenet.cholesky import component_probs, label_signals
-from engines.choicenet.networks import MixtureNetwork, OutputMixture
+from engines.choicenet.cholesky import Mixture, component_probs, label_signals
+from engines.choicenet.networks import MixtureNetwork
 from engines.contract import UNLABELED
 from engines.shared.scoring import normalized_probs
 from engines.shared.selection import gmm_small_loss_probability
@@ -41,11 +41,11 @@ class VisitSignals:
         self._now = {name: torch.full((num_samples,), float("nan"), device=device) for name in HISTORY_NAMES}
         self._average = {name: values.clone() for name, values in self._now.items()}
 
-    def update(self, index: Tensor, mixtures: Sequence[OutputMixture], labels: Tensor) -> None:
-        """Note one visit of the samples at ``index`` (B,); the networks' values are averaged."""
-        found = [batch_signals(mixture, labels) for mixture in mixtures]
+    def update(self, index: Tensor, mixture: Mixture, labels: Tensor) -> None:
+        """Note one visit of the samples at ``index`` (B,)."""
+        found = batch_signals(mixture, labels)
         for name, values in self._now.items():
-            values[index] = torch.stack([signals[name] for signals in found]).mean(dim=0)
+            values[index] = found[name]
 
     def end_epoch(self, epoch: int, num_epochs: int) -> None:
         """Fold this epoch's values into the moving averages (decay 0.9) after 10 % of training."""
@@ -79,11 +79,11 @@ class VisitSignals:
 
 
 @torch.no_grad()
-def batch_signals(mixture: OutputMixture, labels: Tensor) -> dict[str, Tensor]:
+def batch_signals(mixture: Mixture, labels: Tensor) -> dict[str, Tensor]:
     """The five signals (14)-(17) of a batch in evaluation form, each (B,); labels (B,) must be given."""
     mixture = mixture.at_target_correlation(1.0)
     probs = component_probs(mixture.means(), mixture.total_variances())
-    return label_signals(mixture.log_pi, mixture.rho, probs, labels, target_index=mixture.target_index)
+    return label_signals(mixture.log_pi, mixture.rho, probs, labels)
 
 
 @torch.no_grad()
@@ -103,7 +103,7 @@ def final_signals(
     rho_total: NDArray[np.float64] | float = 0.0
     for start in range(0, len(labels), _ROWS_AT_ONCE):
         rows = slice(start, start + _ROWS_AT_ONCE)
-        mixture: OutputMixture = network.head(torch.from_numpy(embeddings[rows]).to(device))
+        mixture: Mixture = network.head(torch.from_numpy(embeddings[rows]).to(device))
         given = torch.from_numpy(labels[rows].copy()).to(device)
         found = batch_signals(mixture, given.clamp_min(0))
         for name, values in found.items():
@@ -182,15 +182,12 @@ def report_notes(
     accuracy = float(np.mean(predicted[labeled] == labels[labeled]))
     p_target = signals["p_target"]
     doubtful = gmm_small_loss_probability(1.0 - p_target[labeled]) < 0.5
-    notes: dict[str, Any] = {
+    return {
         "training_accuracy": accuracy,
         "noise_rate_estimate": 1.0 - accuracy,
         "flagged_by_rule": int(published_flags(predicted, labels, p_target, num_classes).sum()),
         "flagged_by_mixture": int(doubtful.sum()),
+        "rho_min": float(np.percentile(signals["rho"][labeled], 1)),
+        "mean_rho_by_component": [round(float(value), 4) for value in mean_rho],
+        "components_collapsed": bool(len(mean_rho) > 1 and mean_rho[1:].min() > 0.99),
     }
-    rho_label = signals["rho"][labeled]
-    if np.isfinite(rho_label).all():
-        notes["rho_min"] = float(np.percentile(rho_label, 1))
-        notes["mean_rho_by_component"] = [round(float(value), 4) for value in mean_rho]
-        notes["components_collapsed"] = bool(len(mean_rho) > 1 and mean_rho[1:].min() > 0.99)
-    return notes

@@ -1,7 +1,7 @@
 """ChoiceNet written out from its formulas: slow, in float64, one sample and one component at a time.
 
 The numbers in brackets are those of the derivation. Random draws come from the streams that the engine names
-(order, noise, mixup, dropout by epoch); everything else is written a second time here.
+(order, noise, dropout by epoch); everything else is written a second time here.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from engines.choicenet import training
 from engines.choicenet.config import ChoiceNetConfig
 from engines.contract import TrainingData
-from engines.shared.device import derive_seed, make_generator, seeded_init
+from engines.shared.device import make_generator, seeded_init
 from tests.engines.literal_double import (
     BUFFERS,
     Optimizer,
@@ -37,7 +38,7 @@ class Said:
 
     pi: Tensor
     """(K,)"""
-    rho: Tensor | None
+    rho: Tensor
     """(K,)"""
     target: Tensor
     """(D,) outputs of the component that classifies."""
@@ -47,34 +48,22 @@ class Said:
     """(K, D) Sigma_k, the noise of the outputs."""
     weight_noise: Tensor
     """s² (8)"""
-    base: Tensor | None = None
+    base: Tensor
     """(D,) S0 (3)"""
 
 
 def head(w: Weights, at: str, h: Tensor, config: Any, *, training: bool) -> list[Said]:
     """(1) to (4) for features (B, Q)."""
-    regression = not hasattr(config, "pi_form")
-
-    def raw(name: str, form: str, *, with_relu: bool = True) -> Tensor:
-        if form != "code_exact":
-            return linear(w, f"{at}{name}", h)
-        normed = batch_norm(w, f"{at}{name}.1", linear(w, f"{at}{name}.0", h), training=training)
-        return relu(normed) if with_relu else normed
-
-    rho = raw("rho_head", config.rho_form, with_relu=not regression)
-    rho = torch.tanh(rho) if config.rho_form == "tanh" else 1 / (1 + (-rho).exp())
-    pi_form = "softmax" if regression else config.pi_form
-    pi = softmax(raw("pi_head", pi_form))
-    if pi_form == "code_exact":
-        pi = softmax(pi)
-    base_variance = raw("variance_head", config.variance_form).clamp(-10, 10).exp()
+    rho = torch.tanh(linear(w, f"{at}rho_head", h))
+    pi = softmax(linear(w, f"{at}pi_head", h))
+    base_variance = linear(w, f"{at}variance_head", h).clamp(-10, 10).exp()
     found = []
     for i in range(len(h)):
         first = torch.full((1,), config.rho_ref if training else 1.0)
         own = torch.cat([first, rho[i, 1:]])
         target = h[i] @ w[f"{at}target_weight"]
         sigma = [(1 - r * r) * base_variance[i] + config.inverse_precision for r in own]
-        weight_noise = math.exp(config.log_weight_variance) * (h[i] * h[i]).sum()
+        weight_noise = math.exp(getattr(config, "log_weight_variance", -2.0)) * (h[i] * h[i]).sum()
         means = torch.stack([r * target for r in own])
         found.append(Said(pi[i], own, target, means, torch.stack(sigma), weight_noise, base_variance[i]))
     return found
@@ -104,9 +93,6 @@ def drawn(
     for i, one in enumerate(said):
         rows = []
         for k in range(num):
-            if one.rho is None:
-                rows.append(one.means[k] + one.variance[k].sqrt() * own[i, k])
-                continue
             rho = one.rho[k]
             c = outer(rho, form)
             if sharing == "shared":
@@ -130,8 +116,6 @@ def correlation_kl(rho: Tensor, pi: Tensor, form: str) -> Tensor:
     for k in range(len(rho)):
         if form == "paper":
             total = total + shares[k] * (shares[k] / pi[k]).log()
-        elif form == "code":
-            total = total + rho[k] * ((rho[k] + 1e-8).log() - (pi[k] + 1e-8).log())
         else:
             total = total + (rho[k] + 1) * ((rho[k] + 1 + 1e-2).log() - (pi[k] + 1e-2).log())
     return total
@@ -145,7 +129,6 @@ def softmax(x: Tensor) -> Tensor:
 
 def signals(one: Said, label: int, form: str) -> dict[str, float]:
     """(13) in its mean-field form to (17), with rho_1 = 1 as given."""
-    assert one.rho is not None
     probs = []
     for k in range(len(one.pi)):
         c = outer(one.rho[k], form)
@@ -163,12 +146,10 @@ def signals(one: Said, label: int, form: str) -> dict[str, float]:
 
 
 class LiteralChoiceNet:
-    """One or two networks by name of parameter, and their training."""
+    """The network by name of parameter, and its training."""
 
-    def __init__(
-        self, data: TrainingData, config: ChoiceNetConfig, seed: int, networks: list[Weights]
-    ) -> None:
-        self.config, self.seed, self.networks = config, seed, [dict(w) for w in networks]
+    def __init__(self, data: TrainingData, config: ChoiceNetConfig, seed: int, network: Weights) -> None:
+        self.config, self.seed, self.network = config, seed, dict(network)
         images = torch.from_numpy(data.images.copy()).double() / 255
         mean = images.mean((0, 2, 3), keepdim=True)
         std = ((images - mean) ** 2).mean((0, 2, 3), keepdim=True).sqrt().clamp(min=0.01)
@@ -179,10 +160,9 @@ class LiteralChoiceNet:
         self.labels = torch.from_numpy(data.given_labels.copy())
         self.labeled = torch.tensor([r for r in range(len(self.labels)) if self.labels[r] >= 0])
         self.K, self.D = config.num_components, data.num_classes
-        self.optimizers = [
-            Optimizer(config.optimizer, decay=0.0, betas=(0.9, 0.999), eps=config.adam_epsilon, momentum=0.9)
-            for _ in networks
-        ]
+        self.optimizer = Optimizer(
+            config.optimizer, decay=0.0, betas=(0.9, 0.999), eps=config.adam_epsilon, momentum=0.9
+        )
         num = len(self.labels)
         self.margin_sum, self.visits = np.zeros(num), np.zeros(num)
         self.now = {name: np.full(num, np.nan) for name in ("rho", "p_target")}
@@ -191,7 +171,6 @@ class LiteralChoiceNet:
     # --- Forward ------------------------------------------------------------------------------------------
 
     def features(self, w: Weights, x: Tensor, *, training: bool) -> Tensor:
-        baseline = self.config.variant == "standard"
         if self.config.network == "mlp":
             h = relu(linear(w, "trunk.trunk.1", x.flatten(1)))
         else:
@@ -199,56 +178,36 @@ class LiteralChoiceNet:
                 at = f"trunk.blocks.{block}"
                 skip = x
                 if f"{at}.identity.0.weight" in w:
-                    skip = conv(w, f"{at}.identity.0", x, 0 if baseline else 1)
+                    skip = conv(w, f"{at}.identity.0", x, 1)
                     skip = batch_norm(w, f"{at}.identity.1", skip, training=training)
                 main = relu(batch_norm(w, f"{at}.main.1", conv(w, f"{at}.main.0", x, 1), training=training))
                 main = batch_norm(w, f"{at}.main.4", conv(w, f"{at}.main.3", main, 1), training=training)
                 x = F.max_pool2d(relu(main + skip), 2)
             h = linear(w, "trunk.tail.1", x.flatten(1))
-            if baseline:
-                h = F.dropout(relu(h), 0.05, training)
-            else:
-                h = relu(batch_norm(w, "trunk.tail.2", h, training=training))
+            h = relu(batch_norm(w, "trunk.tail.2", h, training=training))
         return h
 
     def said(self, w: Weights, x: Tensor, *, training: bool) -> list[Said]:
-        h = self.features(w, x, training=training)
-        if self.config.variant == "standard":
-            logits = linear(w, "head.classifier", h)
-            one, none = torch.ones(1), torch.zeros(1, self.D)
-            return [Said(one, None, row, row[None], none, torch.zeros(())) for row in logits]
-        if self.config.variant == "mdn":
-            means = linear(w, "head.mean_head", h).unflatten(1, (self.K, self.D))
-            variances = linear(w, "head.variance_head", h).clamp(-10, 10).exp().unflatten(1, (self.K, self.D))
-            pi = softmax(linear(w, "head.pi_head", h))
-            best = pi.argmax(1)
-            return [
-                Said(pi[i], None, means[i, best[i]], means[i], variances[i], torch.zeros(()))
-                for i in range(len(h))
-            ]
-        return head(w, "head.", h, self.config, training=training)
+        return head(w, "head.", self.features(w, x, training=training), self.config, training=training)
 
     def log_probs(self, images: np.ndarray | None = None, views: int = 1) -> np.ndarray:
-        """(N, D) of the classifying component in evaluation mode, averaged over views and networks."""
+        """(N, D) of the classifying component in evaluation mode, averaged over views."""
         x = self.images
         if images is not None:
             x = (torch.from_numpy(images.copy()).double() / 255 - self.scale[0]) / self.scale[1]
         found = []
         with torch.no_grad():
             for move in ((0, 0), (1, 0), (-1, 0))[:views]:
-                for w in self.networks:
-                    said = self.said(dict(w), x.roll(move, (2, 3)), training=False)
-                    found.append(torch.stack([softmax(one.target).log() for one in said]))
+                said = self.said(dict(self.network), x.roll(move, (2, 3)), training=False)
+                found.append(torch.stack([softmax(one.target).log() for one in said]))
         return torch.stack(found).mean(0).numpy()
 
-    def signals(self, rows: Tensor, all_said: list[list[Said]]) -> list[dict[str, float]]:
-        """Of each row, averaged over the networks; ``all_said`` in evaluation form."""
-        found = []
-        for place, row in enumerate(rows):
-            label = int(self.labels[row].clamp(min=0))
-            each = [signals(said[place], label, self.config.outer) for said in all_said]
-            found.append({name: float(np.mean([values[name] for values in each])) for name in each[0]})
-        return found
+    def signals(self, rows: Tensor, said: list[Said]) -> list[dict[str, float]]:
+        """Of each row; ``said`` in evaluation form."""
+        return [
+            signals(one, int(self.labels[row].clamp(min=0)), self.config.outer)
+            for row, one in zip(rows, said, strict=True)
+        ]
 
     # --- Steps --------------------------------------------------------------------------------------------
 
@@ -264,106 +223,68 @@ class LiteralChoiceNet:
     def epoch(self, epoch: int) -> None:
         c = self.config
         rate = learning_rate(c.schedule, c.learning_rate, epoch, c.epochs)
-        noises = [make_generator(self.seed, "noise", epoch, n) for n in range(len(self.networks))]
-        mixing = np.random.default_rng(derive_seed(self.seed, "mixup", epoch))
+        noise = make_generator(self.seed, "noise", epoch, 0)
         totals = np.zeros(4)
-        self.trace: list[list[Weights]] = [[] for _ in self.networks]
-        keep = 1 - c.forget_rate * min(1.0, epoch / c.ramp_epochs)
+        self.trace: list[Weights] = []
         with seeded_init(self.seed, "dropout", epoch):
             for rows in self.batches(make_generator(self.seed, "order", epoch)):
                 x, labels = self.images[rows], self.labels[rows]
-                other, shares = labels, torch.ones(len(rows))
-                if c.mixup:
-                    share = mixing.beta(0.5, 0.5, len(rows))
-                    shares = torch.from_numpy(np.array([max(s, 1 - s) for s in share]))
-                    partner = torch.from_numpy(mixing.permutation(len(rows)))
-                    x = torch.stack(
-                        [shares[i] * x[i] + (1 - shares[i]) * x[partner[i]] for i in range(len(rows))]
-                    )
-                    other = labels[partner]
-                leaves, spoken, losses = [], [], []
-                for n, noise in enumerate(noises):
-                    w = self.networks[n] = {
-                        name: value.clone().requires_grad_(not name.endswith(BUFFERS))
-                        for name, value in self.networks[n].items()
-                    }
-                    leaves.append({name: v for name, v in w.items() if not name.endswith(BUFFERS)})
-                    spoken.append(self.said(w, x, training=True))
-                    losses.append(self.sample_losses(spoken[n], labels, other, shares, noise, epoch))
-                kept = [list(range(len(rows))) for _ in noises]
-                if c.coteaching:
-                    count = max(1, math.floor(keep * len(rows) + 1e-9))
-                    small = [
-                        sorted(
-                            range(len(rows)),
-                            key=lambda i, s=said: (-float(softmax(s[i].target.detach())[labels[i]].log()), i),
-                        )[:count]
-                        for said in spoken
-                    ]
-                    kept = [small[1], small[0]]
-                for n, (fits, kls) in enumerate(losses):
-                    loss = sum((fits[i] + c.lambda_kl * kls[i] for i in kept[n]), torch.zeros(()))
-                    loss = loss / len(kept[n])
-                    found = torch.autograd.grad(loss, list(leaves[n].values()), allow_unused=True)
-                    with torch.no_grad():
-                        self.networks[n] = w = {name: v.detach() for name, v in self.networks[n].items()}
-                        gradients = {}
-                        for name, gradient in zip(leaves[n], found, strict=True):
-                            if gradient is not None:
-                                decayed = gradient + c.weight_decay * w[name]
-                                gradients[name] = decayed.clamp(-c.grad_clip, c.grad_clip)
-                        self.optimizers[n].step(w, gradients, rate)
-                    self.trace[n].append(dict(w))
-                    with torch.no_grad():
-                        self.count(totals, rows, spoken[n], losses[n])
-                self.visit(rows, spoken)
+                w = {
+                    name: value.clone().requires_grad_(not name.endswith(BUFFERS))
+                    for name, value in self.network.items()
+                }
+                leaves = {name: value for name, value in w.items() if not name.endswith(BUFFERS)}
+                said = self.said(w, x, training=True)
+                fits, kls = self.sample_losses(said, labels, noise, epoch)
+                loss = sum(
+                    (fit + c.lambda_kl * kl for fit, kl in zip(fits, kls, strict=True)), torch.zeros(())
+                )
+                found = torch.autograd.grad(loss / len(rows), list(leaves.values()), allow_unused=True)
+                with torch.no_grad():
+                    self.network = w = {name: value.detach() for name, value in w.items()}
+                    gradients = {}
+                    for name, gradient in zip(leaves, found, strict=True):
+                        if gradient is not None:
+                            decayed = gradient + c.weight_decay * w[name]
+                            gradients[name] = decayed.clamp(-training.GRAD_CLIP, training.GRAD_CLIP)
+                    self.optimizer.step(w, gradients, rate)
+                    self.trace.append(dict(w))
+                    self.count(totals, rows, said, (fits, kls))
+                self.visit(rows, said)
         self.end_epoch(epoch)
-        mean = totals / len(self.networks) / len(self.labeled)
+        mean = totals / len(self.labeled)
         self.losses = {
             "total": mean[1] + c.lambda_kl * mean[2],
             "fit": mean[1],
             "kl": mean[2],
             "lse": mean[3],
         }
-        self.train_accuracy, self.keep_rate = mean[0], keep
+        self.train_accuracy = mean[0]
 
     def sample_losses(
-        self,
-        said: list[Said],
-        labels: Tensor,
-        other: Tensor,
-        shares: Tensor,
-        noise: torch.Generator,
-        epoch: int,
+        self, said: list[Said], labels: Tensor, noise: torch.Generator, epoch: int
     ) -> tuple[list[Tensor], list[Tensor]]:
         """(10) and (11) of each sample; in the warm-up rho is a constant."""
         c = self.config
         warm = epoch < c.warmup_epochs
-        if warm and c.variant == "choicenet":
+        if warm:
             for one in said:
-                assert one.rho is not None
-                assert one.base is not None
                 one.rho = one.rho.detach()
                 one.means = torch.stack([r * one.target for r in one.rho])
                 one.variance = torch.stack([(1 - r * r) * one.base + c.inverse_precision for r in one.rho])
-        if c.variant == "standard":
-            outputs = [one.means for one in said]
-        else:
-            sharing = "independent" if c.variant == "mdn" else c.sharing
-            outputs = drawn(said, c.outer, sharing, noise)
+        outputs = drawn(said, c.outer, c.sharing, noise)
         fits, kls = [], []
         for i, one in enumerate(said):
             fit = torch.zeros(())
-            for label, share in ((labels[i], shares[i]), (other[i], 1 - shares[i])):
-                for k in range(len(one.pi)):
-                    lse = outputs[i][k].exp().sum().log()
-                    if warm or c.variant in ("kendall", "standard"):
-                        cost = lse - outputs[i][k, label]
-                    else:
-                        cost = c.lambda_reg * lse - softmax(outputs[i][k])[label]
-                    fit = fit + share * one.pi[k] * cost
+            for k in range(len(one.pi)):
+                lse = outputs[i][k].exp().sum().log()
+                if warm:
+                    cost = lse - outputs[i][k, labels[i]]
+                else:
+                    cost = c.lambda_reg * lse - softmax(outputs[i][k])[labels[i]]
+                fit = fit + one.pi[k] * cost
             fits.append(fit)
-            kls.append(torch.zeros(()) if one.rho is None else correlation_kl(one.rho, one.pi, c.kl_form))
+            kls.append(correlation_kl(one.rho, one.pi, "paper"))
         return fits, kls
 
     def count(
@@ -382,26 +303,23 @@ class LiteralChoiceNet:
             self.visits[row] += 1
 
     @torch.no_grad()
-    def visit(self, rows: Tensor, spoken: list[list[Said]]) -> None:
+    def visit(self, rows: Tensor, said: list[Said]) -> None:
         """rho_label and p_target at this visit, from the training forward with rho_1 = 1."""
-        if self.config.variant in ("mdn", "standard"):
-            return
-        form = [[self.at_one(one) for one in said] for said in spoken]
-        for row, found in zip(rows.tolist(), self.signals(rows, form), strict=True):
-            for name, values in self.now.items():
-                values[row] = found[name]
+        found = self.signals(rows, [self.at_one(one) for one in said])
+        for row, values in zip(rows.tolist(), found, strict=True):
+            for name, all_rows in self.now.items():
+                all_rows[row] = values[name]
 
     def at_one(self, one: Said) -> Said:
-        assert one.rho is not None
-        rho = torch.cat([torch.ones(1), one.rho[1:]])
         tau = torch.full_like(one.target, self.config.inverse_precision)
         return Said(
             one.pi,
-            rho,
+            torch.cat([torch.ones(1), one.rho[1:]]),
             one.target,
             torch.cat([one.target[None], one.means[1:]]),
             torch.cat([tau[None], one.variance[1:]]),
             one.weight_noise,
+            one.base,
         )
 
     def end_epoch(self, epoch: int) -> None:

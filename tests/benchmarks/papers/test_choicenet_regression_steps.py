@@ -50,11 +50,10 @@ class LiteralRegression:
     def step(self, number: int) -> None:
         """Step ``number``, counted from 0."""
         c = self.config
-        done = number / c.num_steps
         rows = torch.randperm(len(self.x), generator=self.order)[: c.batch_size]
         w = {name: value.clone().requires_grad_(not name.endswith(BUFFERS)) for name, value in self.w.items()}
         leaves = {name: value for name, value in w.items() if not name.endswith(BUFFERS)}
-        costs = self.costs(w, self.x[rows], self.y[rows], done)
+        costs = self.costs(w, self.x[rows], self.y[rows])
         found = torch.autograd.grad(costs, list(leaves.values()), allow_unused=True)
         with torch.no_grad():
             self.w = {name: value.detach() for name, value in w.items()}
@@ -66,21 +65,17 @@ class LiteralRegression:
             rate = learning_rate("steps", c.learning_rate, number, c.num_steps)
             self.optimizer.step(self.w, gradients, rate)
 
-    def costs(self, w: Weights, x: Tensor, y: Tensor, done: float) -> Tensor:
+    def costs(self, w: Weights, x: Tensor, y: Tensor) -> Tensor:
         c, h = self.config, self.base(w, x, training=True)
         size = len(x)
         if c.variant == "choicenet":
-            fit, nll = c.lambda_fit, c.lambda_nll
-            if c.ramped:
-                fit, nll = 0.01 * max(1 - 2 * done, 0), min(2 * done + 0.1, 1)
             said = head(w, "head.", h, c, training=True)
-            means = drawn(said, c.outer, c.sharing, self.noise, outputs=False)
+            means = drawn(said, "sqrt", "shared", self.noise, outputs=False)
             total = torch.zeros(())
             for i, one in enumerate(said):
-                assert one.rho is not None
-                total = total + fit * ((y[i] - means[i][0]) ** 2).sum()
-                total = total - nll * self.log_density(y[i], one.pi, means[i], one.variance)
-                total = total + c.lambda_kl * correlation_kl(one.rho, one.pi, c.kl_form)
+                total = total + c.lambda_fit * ((y[i] - means[i][0]) ** 2).sum()
+                total = total - self.log_density(y[i], one.pi, means[i], one.variance)
+                total = total + c.lambda_kl * correlation_kl(one.rho, one.pi, "code_regression")
             return total / size
         if c.variant == "mdn":
             shape = (c.num_components, y.shape[1])
@@ -137,11 +132,9 @@ def settings(**changed: Any) -> RegressionConfig:
     "changed",
     [
         {},
-        {"lambda_fit": 0.7, "lambda_nll": 0.4, "rho_ref": 0.8, "optimizer": "adam", "hidden": ()},
-        {"ramped": True, "kl_form": "paper", "rho_ref": 0.9, "num_steps": 8},
-        {"sharing": "independent", "outer": "full", "rho_ref": 0.7},
-        {"rho_form": "code_exact", "variance_form": "code_exact", "rho_ref": 0.99, "batch_size": 20},
-        {"rho_form": "sigmoid", "kl_form": "code", "inverse_precision": 0.2, "log_weight_variance": -1.0},
+        {"lambda_fit": 0.7, "rho_ref": 0.8, "optimizer": "adam", "hidden": ()},
+        {"rho_ref": 0.9, "num_steps": 8, "batch_size": 20},
+        {"inverse_precision": 0.2, "log_weight_variance": -1.0},
         {"variant": "mdn"},
         {"variant": "robust"},
         {"variant": "leaky_robust"},
@@ -177,10 +170,9 @@ def test_judge_targets__follows_the_formulas() -> None:
             h = literal.base(dict(literal.w), literal.x, training=False)
             said = head(dict(literal.w), "head.", h, config, training=False)
             for i, one in enumerate(said):
-                assert one.rho is not None
                 weights = []
                 for k in range(3):
-                    var = outer(one.rho[k], config.outer) ** 2 * one.weight_noise + one.variance[k]
+                    var = outer(one.rho[k], "sqrt") ** 2 * one.weight_noise + one.variance[k]
                     fit = -((literal.y[i] - one.means[k]) ** 2 / (2 * var) + (2 * math.pi * var).log() / 2)
                     weights.append(float(one.pi[k]) * math.exp(float(fit.sum())))
                 gamma = np.array(weights) / sum(weights)

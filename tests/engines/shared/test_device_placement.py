@@ -41,9 +41,8 @@ CASES = [
     ("l2b", {"meta_losses": "evaluation", "optimizer": "sgd"}),
     ("umn", {}),
     ("umn", {"network": "umn_mlp"}),
-    ("choicenet", {"mixup": True}),
-    ("choicenet", {"variant": "mdn"}),
-    ("choicenet", {"coteaching": True, "resident": "no"}),
+    ("choicenet", {}),
+    ("choicenet", {"resident": "no", "sharing": "shared"}),
     ("coteaching", {}),
     ("coteaching", {"search_rule": "random"}),
 ]
@@ -57,7 +56,6 @@ RESIDENT: list[tuple[str, dict[str, Any]]] = [
     ("l2b", {"base": "divide_mix"}),
     ("l2b", {"base": "unicon"}),
     ("l2b", {"base": "c2d"}),
-    ("choicenet", {"coteaching": True}),
 ]
 """What has all rows on the card: where they are streamed, each step brings its own."""
 ON_IMAGES_AND_FEATURES = [

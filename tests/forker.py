@@ -31,7 +31,7 @@ IMPORTED = {
     APP: (
         *("altair", "sqlmodel", "streamlit.web.bootstrap", "streamlit.web.cli", "auditor.api"),
         *("auditor.catalog.db", "auditor.outputs.export", "auditor.outputs.report_page"),
-        "auditor.review.random_sample",
+        "auditor.review.verifying",
     ),
     COMMAND: (
         *("auditor.__main__", "auditor.audits.worker", "auditor.importing.imports", "auditor.outputs.export"),

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from auditor.review import decisions, random_sample
+from auditor.catalog.records import Draw
+from auditor.review import blind, decisions, drawing
 
 WAIT_S = 240.0
 """How long a test waits for a process: generous, because the machine that tests may be busy with other work."""
@@ -65,14 +66,12 @@ def write_digits(folder: Path, *, num: int = 300, num_wrong: int = 30, seed: int
     return Digits(folder / "digits.csv", given, truth)
 
 
-def verify_truthfully(
-    digits: Digits, size: int, *, seed: int = 0, purpose: str = "rate"
-) -> random_sample.Draw:
+def verify_truthfully(digits: Digits, size: int, *, seed: int = 0, purpose: str = "rate") -> Draw:
     """Draw ``size`` of the digits imported as "digits" and judge each by its true label."""
-    draw = random_sample.draw("digits", size, seed=seed, purpose=purpose)
+    draw = drawing.draw("digits", size, seed=seed, purpose=purpose)
     for sample_id in draw.sample_ids:
         label = int(digits.true_labels[sample_id])
-        random_sample.record(draw.id, sample_id, "label", label=label, reviewer="ada")
+        blind.record(draw.id, sample_id, "label", label=label, reviewer="ada")
     return draw
 
 

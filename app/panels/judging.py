@@ -13,7 +13,8 @@ from app.session import readers, words
 from app.session.failures import shown
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import DECISIONS, EXCLUDE, KEEP, LABEL, RELABEL, UNDO, UNSURE, VERDICTS
-from auditor.review import decisions, random_sample
+from auditor.review import blind as verdicts
+from auditor.review import decisions
 
 TURN = "judging_turn"
 Said = Mapping[str, Any]
@@ -99,16 +100,16 @@ def judge_blind(dataset: Dataset, reviewer: str, said: Said) -> None:
     """Record what a person answered about a random sample, or take the newest verdict back."""
     if said["name"] == UNDO:
         if (last := readers.last_blind_item(dataset.id, reviewer)) is not None:
-            random_sample.undo(last["draw"], last["sample"], reviewer=reviewer)
+            verdicts.undo(last["draw"], last["sample"], reviewer=reviewer)
         return
-    random_sample.record(said["draw"], said["sample"], said["name"], number=said["number"], reviewer=reviewer)
+    verdicts.record(said["draw"], said["sample"], said["name"], number=said["number"], reviewer=reviewer)
 
 
 def blind(
     dataset: Dataset, reviewer: str, actions: list[dict[str, Any]], asked: Callable[[int], dict[str, Any]]
 ) -> None:
     """The next random sample that waits, as ``asked`` describes it, or that none is left."""
-    waiting = random_sample.pending(dataset.id)
+    waiting = verdicts.pending(dataset.id)
     item = None
     if waiting:
         draw, sample = waiting[0]

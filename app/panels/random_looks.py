@@ -10,7 +10,7 @@ from auditor.audits import statements
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import LABELS, REGRESSION
 from auditor.ground.wording import percent
-from auditor.review import random_sample
+from auditor.review import blind, drawing
 
 WHY = (
     "Labels drawn at random, checked without seeing the suggestion, tell it: with an interval, and with a promise "
@@ -20,7 +20,7 @@ WHY = (
 
 def offer(dataset: Dataset) -> None:
     """Ask for a random sample, of numbers with its tolerance; nothing where every label was drawn."""
-    most = random_sample.next_size(dataset.id)
+    most = drawing.next_size(dataset.id)
     if not most:
         return
     with st.form("random_draw", width=560):
@@ -32,7 +32,7 @@ def offer(dataset: Dataset) -> None:
             tolerance = st.number_input(
                 "Tolerance",
                 0.0,
-                value=random_sample.tolerance_of(dataset.id),
+                value=drawing.tolerance_of(dataset.id),
                 format="%.6g",
                 placeholder="for example 0.5",
                 help="A given number is wrong where it is farther than this from the one that you see. All samples "
@@ -40,14 +40,14 @@ def offer(dataset: Dataset) -> None:
             )
         if st.form_submit_button("Draw at random and start", type="primary"):
             with shown():
-                purpose = random_sample.usual_purpose(dataset.name)
-                random_sample.draw(dataset.name, int(size), purpose=purpose, tolerance=tolerance)
+                purpose = drawing.usual_purpose(dataset.name, int(size))
+                drawing.draw(dataset.name, int(size), purpose=purpose, tolerance=tolerance)
                 st.rerun()
 
 
 def known(dataset: Dataset, audit: Audit) -> None:
     """How many labels are wrong and what is promised about the list, once somebody has judged."""
-    if not random_sample.num_judged(dataset.id):
+    if not blind.num_judged(dataset.id):
         return
     standing = statements.load(audit.id)
     st.markdown(plain(statements.noise_rate(standing).sentence))

@@ -16,8 +16,8 @@ from auditor.audits import statements
 from auditor.audits.statements import Standing
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import LEVELS
-from auditor.review import head_order, random_sample
-from auditor.statistics import MoreRows, NoiseRate, Promise, noise, rate_interval
+from auditor.review import drawing, head_order, verifying
+from auditor.statistics import MoreRows, NoiseRate, Promise, first_interval, noise
 
 CURVE = tuple(sorted({0.02, 0.03, 0.07, 0.15, 0.30, *LEVELS}))
 """Levels at which the curve of promises is computed; those of ``LEVELS`` carry their figures."""
@@ -49,7 +49,7 @@ def so_far(dataset: Dataset, audit: Audit | None, *, judged: int) -> None:
 def before_draw(*, size: int, labeled: int) -> None:
     """What a draw of this size would tell, beside some others, as intervals around a usual share."""
     sizes = sorted({one for one in (LOOKS, 3 * LOOKS, size, 3 * size) if one < labeled or one == size})
-    seen = [rate_interval(round(USUAL_SHARE * one), one, population=labeled) for one in sizes]
+    seen = [first_interval(round(USUAL_SHARE * one), one, labeled) for one in sizes]
     rows = {
         "what": [f"{one:,} looks" for one in sizes],
         "low": [one.low for one in seen],
@@ -93,7 +93,7 @@ def _rate(dataset: Dataset, standing: Standing | None, rate: NoiseRate) -> None:
     if standing is None:
         st.altair_chart(_rate_chart(rate, None), key="verify_rate")
         return
-    more = statements.what_more_buys(standing, random_sample.next_size(dataset.id))
+    more = statements.what_more_buys(standing, drawing.next_size(dataset.id))
     st.altair_chart(_rate_chart(rate, more), key="verify_rate")
     st.caption(
         f"{words.plural(more.num_more, 'more sample')} would make it this narrow.", help=plain(more.sentence)
@@ -124,7 +124,7 @@ def _standing(dataset: Dataset, audit: Audit | None) -> tuple[Standing | None, N
     if audit is not None:
         standing = statements.load(audit.id)
         return standing, statements.noise_rate(standing)
-    verified = random_sample.standing(dataset.id)
+    verified = verifying.rows(dataset.id)
     return None, noise.noise_rate_from_verified(readers.given_labels(dataset), verified)
 
 

@@ -12,7 +12,7 @@ from app.session.words import plain
 from auditor.audits import arrays, plan
 from auditor.audits.plan import AuditOverview, EngineProgress
 from auditor.catalog.records import Audit, Dataset
-from auditor.review import random_sample
+from auditor.review import blind
 
 POLL_S = 1.0
 WORST = 12
@@ -67,7 +67,7 @@ def _draw(dataset: Dataset, audit: Audit, was_over: bool) -> None:
 def _land(dataset: Dataset, audit: Audit) -> None:
     """What the audit found: how many suspects, the worst as pictures, and the two things to do with them."""
     number = int(audit.summary.get("num_label_issues") or 0)
-    is_unverified = not random_sample.num_judged(dataset.id)
+    is_unverified = not blind.num_judged(dataset.id)
     about = "About " if is_unverified and number else ""  # a guess until people have looked at random samples
     st.subheader(
         f"{about}{words.plural(number, 'suspect')} among {words.plural(dataset.num_samples, 'label')}",

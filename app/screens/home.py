@@ -14,7 +14,7 @@ from auditor import api
 from auditor.audits.progress import left_in_words
 from auditor.catalog.records import Dataset
 from auditor.ground.vocabulary import LABELS, REGRESSION, SEGMENTATION
-from auditor.review import random_sample
+from auditor.review import drawing
 
 WORST = 6
 
@@ -37,7 +37,7 @@ def next_step(seen: Status) -> tuple[str, str, str]:
         return text, "numbers", "Review numbers"
     if seen.drawn == 0:
         text = "Check a random sample first: it says how many labels are wrong, and promises need it."
-        size = random_sample.next_size(seen.dataset.id)
+        size = drawing.next_size(seen.dataset.id)
         return text, "verify", f"Verify {words.plural(size, 'sample')}"
     if seen.verified < seen.drawn:
         return (

@@ -20,7 +20,7 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import RELABEL
 from auditor.masks import deciding, listing
-from auditor.review import random_sample
+from auditor.review import blind
 
 MOST_LISTED = 2_000
 SUSPECTS, SAMPLE = "Suspects", "Random sample"
@@ -72,7 +72,7 @@ def asked(dataset: Dataset, audit: Audit, sample_id: int) -> dict[str, Any]:
 
 def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:
     """Judge randomly drawn masks as they were given, without a look at what is suggested."""
-    if not random_sample.pending(dataset.id):
+    if not blind.pending(dataset.id):
         random_looks.offer(dataset)
     judging.blind(dataset, reviewer, judging.BLIND_MASK, partial(asked, dataset, audit))
     random_looks.known(dataset, audit)

@@ -17,7 +17,7 @@ from auditor.audits import statements
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.numbers import figure, number_text
 from auditor.numbers import listing
-from auditor.review import random_sample
+from auditor.review import blind
 
 MOST_LISTED = 2_000
 ALIKE = 4
@@ -76,7 +76,7 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
 
 def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:
     """Judge randomly drawn samples without a look at what is given or suggested."""
-    if not random_sample.pending(dataset.id):
+    if not blind.pending(dataset.id):
         random_looks.offer(dataset)
     question = {"question": "What is the right number?", "number": None}
     judging.blind(dataset, reviewer, judging.BLIND_NUMBER, lambda _: question)

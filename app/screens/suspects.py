@@ -8,7 +8,7 @@ from app import components
 from app.panels import filters
 from app.session import readers, state, words
 from app.session.words import plain
-from auditor.review import random_sample
+from auditor.review import drawing
 
 dataset, bar = state.screen("Suspects")
 audit = state.require_audit(dataset)
@@ -31,7 +31,7 @@ guessed = " and ".join(what for what, is_guess in guesses.items() if is_guess)
 if guessed:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(f"A guess, because too few samples are verified: {guessed}.", width="content")
-        if not random_sample.num_drawn(dataset.id):
+        if not drawing.num_drawn(dataset.id):
             state.link("verify", "How many are wrong? Verify", ":material/fact_check:")
 st.caption(
     f"{words.count(audit.summary.get('num_label_issues'))} of {dataset.num_samples:,} given labels are suspects of "

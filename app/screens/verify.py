@@ -13,20 +13,18 @@ from app.session.failures import shown
 from auditor.audits import settle
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import PROMISES, RATE
-from auditor.review import random_sample
+from auditor.review import blind, drawing
 
 
-def choose_purpose(dataset: Dataset, key: str) -> str:
+def choose_purpose(dataset: Dataset, key: str, size: int) -> str:
     """Where a ranking stands: from its head, for promises, or uniformly."""
-    usual = random_sample.usual_purpose(dataset.name)
-    if usual == RATE:
+    if drawing.usual_purpose(dataset.name, drawing.FIRST_SIZE) == RATE:
         return RATE
     says = {
         PROMISES: "promises about the list: most rows from its head, and about every second one is wrong",
         RATE: "how many are wrong: every label with the same chance",
     }
-    # The few looks that another screen offers are too few to promise anything.
-    first = list(says).index(RATE) if state.VERIFY_SIZE in st.session_state else 0
+    first = list(says).index(drawing.usual_purpose(dataset.name, size))
     chosen = st.radio("What the draw is for", list(says), first, format_func=says.__getitem__, key=key)
     return str(chosen)
 
@@ -37,27 +35,27 @@ def offer_draw(dataset: Dataset) -> None:
     with form.container(border=True, key="verify_offer"):
         st.subheader("How many labels are wrong?", anchor=False)
         st.write(random_looks.WHY)
-        labeled = dataset.num_samples - readers.class_counts(dataset).get(-1, 0)
+        labeled = drawing.num_left(dataset.id)
         size = st.number_input(
             "Samples to draw",
             1,
             max(1, labeled),
             min(
                 max(1, labeled),
-                st.session_state.get(state.VERIFY_SIZE) or random_sample.next_size(dataset.id),
+                st.session_state.get(state.VERIFY_SIZE) or drawing.next_size(dataset.id),
             ),
             step=10,
             key="verify_size",
             width=220,
             help="A list of suspects cannot tell: it is not a random sample.",
         )
-        purpose = choose_purpose(dataset, "verify_purpose")
+        purpose = choose_purpose(dataset, "verify_purpose", int(size))
         with st.container(horizontal=True, vertical_alignment="center"):
             is_wanted = st.button("Draw at random and start", type="primary", key="verify_draw")
             state.link("suspects", "Skip to Suspects", ":material/arrow_forward:", width="content")
         st.caption("Without it nothing is promised: the list stays a ranking with a guess.")
         if is_wanted:
-            random_sample.draw(dataset.name, int(size), purpose=purpose)
+            drawing.draw(dataset.name, int(size), purpose=purpose)
             st.session_state.pop(state.VERIFY_SIZE, None)
             st.rerun()
     if labeled:
@@ -67,7 +65,7 @@ def offer_draw(dataset: Dataset) -> None:
 
 def next_step(dataset: Dataset, audit: Audit | None) -> None:
     """The one thing to do when everything drawn is judged, and beside it a further draw."""
-    more = random_sample.next_size(dataset.id)
+    more = drawing.next_size(dataset.id)
     with st.container(horizontal=True, vertical_alignment="center"):
         if audit is None:
             if st.button("Start an audit", type="primary", key="verify_audit"):
@@ -81,21 +79,21 @@ def next_step(dataset: Dataset, audit: Audit | None) -> None:
             state.go_to("suspects")
         if more:
             with st.popover(f"Check {more:,} more", icon=":material/add:"):
-                purpose = choose_purpose(dataset, "verify_more_purpose")
+                purpose = choose_purpose(dataset, "verify_more_purpose", more)
                 if st.button(f"Draw {more:,} more", key="verify_more"):
-                    random_sample.draw(dataset.name, more, purpose=purpose)
+                    drawing.draw(dataset.name, more, purpose=purpose)
                     st.rerun()
 
 
 dataset, bar = state.screen("Verify")
 audit = state.chosen_audit(dataset)
-drawn = random_sample.num_drawn(dataset.id)
+drawn = drawing.num_drawn(dataset.id)
 if not drawn:
     with shown():
         offer_draw(dataset)
     st.stop()
 reviewer = state.require_reviewer("Every verdict is kept with your name, and you can undo each one.")
-pending = random_sample.pending(dataset.id)
+pending = blind.pending(dataset.id)
 items = readers.dealt_items(dataset.id, pending, reviewer)
 judged = drawn - len(pending)
 # Also when all is judged: the last verdict can be taken back.

@@ -23,7 +23,7 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Audit
 from auditor.ground.errors import AuditorError, CatalogError, NotFoundError, ReviewError
 from auditor.ground.settings import Settings, settings
-from auditor.ground.vocabulary import CLASSIFICATION, RULING
+from auditor.ground.vocabulary import CLASSIFICATION, DISPUTED, RULING
 from auditor.ground.wording import evidence, odds_of_suggestion, odds_of_wrong, percent
 from auditor.review import decisions, head_order, schema
 from auditor.review import log as decision_log
@@ -418,7 +418,7 @@ def map_bytes(audit_id: int, engine: str, box: Box | None = None) -> bytes:
         suggested=table.suggested_label.to_numpy(),
         trust=table.trust_score.to_numpy(dtype=np.float64, na_value=np.nan),
         is_issue=table.is_label_issue.to_numpy(dtype=bool),
-        decisions={sample: row.decision for sample, row in decided.items()},
+        decisions={i: row.decision for i, row in decided.items() if row.decision != DISPUTED},
     )
 
 

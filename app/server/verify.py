@@ -11,7 +11,7 @@ from auditor.catalog import draws, reviews
 from auditor.catalog.db import session
 from auditor.catalog.records import Review
 from auditor.ground.errors import AuditorError, CatalogError, VerificationError
-from auditor.review import people, random_sample, schema
+from auditor.review import blind, people, schema
 
 
 def record(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
     draw_id, reviewer = body.draw, body.reviewer
     refused = None
     try:
-        random_sample.undo(draw_id, body.sample, reviewer=reviewer)
+        blind.undo(draw_id, body.sample, reviewer=reviewer)
     except VerificationError as error:
         refused = str(error)
     with session() as open_session:

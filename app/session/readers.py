@@ -24,7 +24,7 @@ from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch
 from auditor.ground.errors import AuditorError, NotFoundError
 from auditor.ground.settings import settings
 from auditor.ground.vocabulary import SEGMENTATION
-from auditor.review import decisions, people, random_sample
+from auditor.review import blind, decisions, drawing, people
 from auditor.statistics import ErrorsLeft, NoiseRate, Transition
 
 LEASED_AHEAD = 8
@@ -272,8 +272,8 @@ def status(row: Dataset) -> Status:
         finished=finished,
         decided=len(decisions.outcomes(row.id)) if has_masks else len(known.decided),
         found=len(known.wrong),
-        drawn=random_sample.num_drawn(row.id),
-        verified=random_sample.num_judged(row.id),
+        drawn=drawing.num_drawn(row.id),
+        verified=blind.num_judged(row.id),
         left=None if finished is None or has_masks else progress.errors_left(row, finished, known),
         noise=None if finished is None or has_masks else progress.noise_rate(finished),
     )

@@ -42,7 +42,7 @@ from auditor.jobs import KINDS
 from auditor.outputs import export as exporting
 from auditor.outputs import report as reports
 from auditor.pictures import cache
-from auditor.review import decision_files, decisions, people, random_sample
+from auditor.review import blind, decision_files, decisions, drawing, people
 from auditor.statistics import NoiseRate
 
 if TYPE_CHECKING:
@@ -497,9 +497,7 @@ class Dataset:
         Raises:
             VerificationError: fewer labeled samples are left than asked for, or no audit has ranked them.
         """
-        drawn = random_sample.draw(
-            self.name, _whole("size", size), seed=_whole("seed", seed), purpose=purpose
-        )
+        drawn = drawing.draw(self.name, _whole("size", size), seed=_whole("seed", seed), purpose=purpose)
         with session() as open_session:
             rows = {
                 row.sample_id: row for row in datasets.samples(open_session, self._row.id, drawn.sample_ids)
@@ -529,7 +527,7 @@ class Dataset:
             VerificationError: the sample is not in the draw, or the verdict is none of these.
             ReviewError: ``label`` is no class.
         """
-        random_sample.record(
+        blind.record(
             _whole("draw_id", draw_id),
             _whole("sample_id", sample_id),
             decision,

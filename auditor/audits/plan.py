@@ -34,7 +34,7 @@ from auditor.catalog.records import Audit, Dataset, NewAudit, NewEngineRun
 from auditor.ground.errors import AuditFailedError
 from auditor.ground.files import written_whole
 from auditor.ground.settings import settings
-from auditor.review import decisions, random_sample
+from auditor.review import decisions, verifying
 
 TRUNK = "cross_entropy"
 """The engine on whose early features others train where there is no backbone."""
@@ -201,7 +201,7 @@ def plan(
         with _all_or_nothing(settings().audit_folder(audit_id)) as folder:
             folders.write_manifest(folder, audit.uuid, title=f"audit {audit_id} of {dataset.name}")
             with written_whole(folder / "inputs.npz") as beside, beside.open("wb") as file:
-                weight = random_sample.trusted_weight(dataset.id, trusted)
+                weight = verifying.trusted_weight(dataset.id, trusted)
                 if weight is None:
                     np.savez(file, labels=labels, trusted=trusted)
                 else:

@@ -19,10 +19,10 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Review
 from auditor.ground.settings import Settings, settings
 from auditor.ground.vocabulary import FOUND_WRONG, NOT_CLEAR, SUSPECT
-from auditor.ground.wording import percent
-from auditor.review import decisions, random_sample
+from auditor.ground.wording import percent, plural
+from auditor.review import decisions, drawing
 from auditor.review.decisions import Findings
-from auditor.statistics import ErrorsLeft, NoiseRate, noise, rate_interval
+from auditor.statistics import ErrorsLeft, NoiseRate, first_interval, noise
 
 PAUSE_S = 120.0
 """A longer gap between two decisions is a pause, not reviewing time."""
@@ -83,7 +83,8 @@ def progress(
         left=left,
         advice=_advice(
             left,
-            random_sample.num_in_question(dataset.id),
+            drawing.num_in_question(dataset.id),
+            drawing.num_left(dataset.id),
             hit_rate if len(sure) >= PACE_WINDOW else None,
             upcoming,
             is_part=queue is not None,
@@ -104,17 +105,17 @@ def errors_left(dataset: Dataset, audit: Audit, known: Findings) -> ErrorsLeft:
     """How many wrong labels are expected beyond those that people found, as the report says it."""
     return noise.errors_left(
         noise_rate(audit),
-        random_sample.num_in_question(dataset.id),
+        drawing.num_in_question(dataset.id),
         num_found_wrong=len(known.wrong),
         num_found_right=len(known.right),
     )
 
 
 def noise_rate(audit: Audit) -> NoiseRate:
-    """``promises.noise_rate_now``, read again only after a word on a random sample or with new scores."""
+    """``promises.noise_rate_now``, read again only after a word of a person or with new scores."""
     with session() as open_session:
         newest = (
-            reviews.newest_on_random_samples(open_session, audit.dataset_id),
+            reviews.newest(open_session, audit.dataset_id),
             len(draws.of_dataset(open_session, audit.dataset_id)),
         )
     version = f"{audit.created_at} {audit.summary.get('settled_at')}"
@@ -127,21 +128,22 @@ def _noise_rate(home: Settings, audit_id: int, version: str, newest: tuple[int, 
     return statements.noise_rate_now(audit)
 
 
-def what_a_few_looks_tell() -> str:
-    """The next step where nothing is verified, and what it would say."""
-    most = rate_interval(0, FEW_LOOKS).high
-    said = f"if none of them is wrong, at most {percent(most)} of all are"
-    return f"{FEW_LOOKS} labels checked at random tell more: {said}"
+def what_a_few_looks_tell(num_left: int) -> str:
+    """The next step where nothing is verified, and what it would say of the labels that nobody looked at."""
+    looks = min(FEW_LOOKS, num_left)
+    most = first_interval(0, looks, num_left).high
+    said = f"if none of them is wrong, at most {percent(most)} of all that nobody looked at are"
+    return f"{plural(looks, 'label')} checked at random tell more: {said}"
 
 
-def _advice_without_verified(left: ErrorsLeft, hit_rate: float | None) -> str:
+def _advice_without_verified(left: ErrorsLeft, hit_rate: float | None, num_left: int) -> str:
     """No count of what is left, and never that it is clean: nothing backs either."""
-    if left.high < 1:
+    if left.high < 1 or not num_left:
         return "Somebody looked at every label in question."
     seen = ""
     if hit_rate is not None:
         seen = f"{percent(hit_rate)} of the last {PACE_WINDOW} were wrong. "
-    return f"{seen}How many wrong labels are left is not known. {what_a_few_looks_tell()}."
+    return f"{seen}How many wrong labels are left is not known. {what_a_few_looks_tell(num_left)}."
 
 
 def left_in_words(left: ErrorsLeft, where: str = "") -> str:
@@ -150,6 +152,9 @@ def left_in_words(left: ErrorsLeft, where: str = "") -> str:
         return (
             f"How many wrong labels are left{where} is not known (guesses say {left.low:,} to {left.high:,})"
         )
+    if left.point == left.low:  # nothing in the middle that an end does not say
+        span = f"{left.low:,}" if left.low == left.high else f"{left.low:,} to {left.high:,}"
+        return f"{span} wrong {'label is' if left.high == 1 else 'labels are'} left{where}"
     noun = "wrong label is" if left.point == 1 else "wrong labels are"
     return f"About {left.point:,} {noun} left{where} ({left.low:,} to {left.high:,})"
 
@@ -164,6 +169,7 @@ def _pace(rows: Sequence[Review]) -> float | None:
 def _advice(
     left: ErrorsLeft,
     num_in_question: int,
+    num_left: int,
     hit_rate: float | None,
     upcoming: pd.DataFrame,
     *,
@@ -175,7 +181,7 @@ def _advice(
     ``is_guess``: nothing calibrates the suspects' probabilities, so no share of the next ones is said.
     """
     if left.kind != "interval":
-        return _advice_without_verified(left, hit_rate)
+        return _advice_without_verified(left, hit_rate, num_left)
     if left.high < 1:
         return "No wrong label should be left; stopping is reasonable."
     span = left_in_words(left, " in the whole dataset" if is_part else "")

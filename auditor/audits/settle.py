@@ -23,7 +23,7 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, now
 from auditor.ground.errors import AuditFailedError, NotFoundError
 from auditor.pictures import cache
-from auditor.review import decisions, random_sample
+from auditor.review import decisions, verifying
 from auditor.statistics import (
     Consensus,
     NoiseRate,
@@ -228,7 +228,7 @@ def verified_rows(audit_id: int) -> Verified:
     for one in {audit_id, *arrays.runs_that_speak(audit_id).values()}:
         labels, trusted = arrays.trained_labels(one)
         treated |= trusted | (labels != given)
-    return random_sample.standing(audit.dataset_id, trusted=treated)
+    return verifying.rows(audit.dataset_id, trusted=treated)
 
 
 def _columns(found: Consensus, given: NDArray[np.int64]) -> dict[str, NDArray[Any]]:

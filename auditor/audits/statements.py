@@ -20,7 +20,7 @@ from auditor.catalog.records import Audit, Dataset
 from auditor.ground.errors import AuditFailedError, NotFoundError
 from auditor.ground.vocabulary import LEVELS
 from auditor.pictures.sources import printable
-from auditor.review import decisions, random_sample
+from auditor.review import blind, decisions
 from auditor.review.decisions import Findings
 from auditor.statistics import (
     MOST_SPLITS,
@@ -211,21 +211,20 @@ def suspects(audit: Audit, *, top: int, max_fdr: float | None = None, split: str
 
 
 def promise_changes(standing: Standing, q: float) -> Promise:
-    """The suggestions that may be taken unseen where nobody has decided: at most ``q`` of them wrong on average.
+    """The suggestions that may be taken unseen: of all these changes at most ``q`` are wrong on average.
+
+    As ``promises``, it is about the list as the audit made it: deciding on part takes nothing from the rest.
 
     Raises:
         AuditFailedError: ``q`` is outside (0, 1).
     """
     _check_levels((q,))
-    settled = np.zeros(len(standing.given_labels), dtype=bool)
-    settled[list(decisions.outcomes(standing.dataset.id))] = True
     return calibration.promise(
         standing.trust_score,
         standing.given_labels,
         standing.verified,
         q,
         calibrating=standing.calibrating,
-        settled=settled,
         suggested_labels=standing.suggested_label,
     )
 
@@ -260,7 +259,7 @@ def noise_rate(standing: Standing) -> NoiseRate:
 
 def noise_rate_now(audit: Audit) -> NoiseRate:
     """``noise_rate`` of an audit; its scores are only read where there are verdicts to set against them."""
-    if random_sample.num_judged(audit.dataset_id):
+    if blind.num_judged(audit.dataset_id):
         return noise_rate(load(audit.id))
     return _guess(audit)
 
@@ -279,17 +278,9 @@ def transition(standing: Standing) -> Transition:
     return guess
 
 
-def what_more_buys(standing: Standing, num_more: int, *, q: float = 0.10) -> MoreRows:
+def what_more_buys(standing: Standing, num_more: int) -> MoreRows:
     """What ``num_more`` further verified rows would tighten."""
-    return calibration.what_more_buys(
-        standing.trust_score,
-        standing.error_probability,
-        standing.given_labels,
-        standing.verified,
-        num_more,
-        q=q,
-        calibrating=standing.calibrating,
-    )
+    return calibration.what_more_buys(standing.given_labels, standing.verified, num_more)
 
 
 def statements(standing: Standing) -> Statements:

@@ -330,6 +330,8 @@ class DecisionTable(SQLModel, table=True):
     dataset_id: int = Field(foreign_key="dataset.id", primary_key=True)
     sample_id: int = Field(primary_key=True)
     review_id: int = Field(foreign_key="review.id")
+    is_disputed: bool = False
+    """A later blind verdict of somebody else says something else: nothing counts until somebody looks once more."""
 
 
 class ClaimTable(SQLModel, table=True):

@@ -198,7 +198,8 @@ class NewDraw:
     zones: list[dict[str, Any]] = field(default_factory=list)
     """The head, then the rest: ``name``, ``size``, ``drawn`` and ``probability`` (of each sample to be drawn); the
     head also its ``samples``, the most suspicious first. Of a uniform draw one zone, ``everything``, with the
-    samples that the ranking of then thought wrong (``likely_wrong``); empty before any audit."""
+    samples that the ranking of then thought wrong (``likely_wrong``). The first zone also says which samples people
+    had ``decided`` on: none of them could be drawn."""
     tolerance: float | None = None
     """Of numbers: a given one is wrong where it is farther than this from what the person says."""
 
@@ -211,6 +212,11 @@ class NewDraw:
     def likely_wrong(self) -> list[int]:
         """Of a uniform draw: samples that the ranking of then thought wrong; empty before any audit."""
         return [sample for zone in self.zones for sample in zone.get("likely_wrong", ())]
+
+    @property
+    def decided(self) -> list[int]:
+        """Samples that people had decided on before, which could not be drawn."""
+        return [sample for zone in self.zones for sample in zone.get("decided", ())]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ another one back. ``DecisionTable`` is read from it and can be made again at any
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -16,7 +17,7 @@ from sqlmodel import Session, select
 
 from auditor.catalog.models import DecisionTable, ReviewTable
 from auditor.catalog.records import NewReview, Review, names_of, values_of
-from auditor.ground.vocabulary import BLIND, NOT_CLEAR, SUSPECT, UNDO, UNSEEN
+from auditor.ground.vocabulary import BLIND, DISPUTED, EXCLUDE, EXCLUDING, NOT_CLEAR, SUSPECT, UNDO, UNSEEN
 
 AT_ONCE = 900
 """Parameters that every SQLite takes in one statement."""
@@ -62,10 +63,11 @@ def undo(session: Session, taken_back: Review, reviewer: str, *, source: str | N
 def outcomes(session: Session, dataset_id: int, sample_ids: Sequence[int] | None = None) -> dict[int, Review]:
     """What counts now by sample_id, of the named samples or of all.
 
-    The later of a look at the suspect and a blind verdict counts; being unsure overrules nobody, and a suggestion
-    that nobody looked at overrules no verdict.
+    See ``counting``; what is in dispute has the decision ``DISPUTED`` and changes no label.
     """
-    statement = select(*COLUMNS).join(DecisionTable, DecisionTable.review_id == ReviewTable.id)
+    statement = select(*COLUMNS, DecisionTable.is_disputed).join(
+        DecisionTable, DecisionTable.review_id == ReviewTable.id
+    )
     statement = statement.where(DecisionTable.dataset_id == dataset_id)
     parts = [statement]
     if sample_ids is not None:
@@ -74,20 +76,26 @@ def outcomes(session: Session, dataset_id: int, sample_ids: Sequence[int] | None
             statement.where(DecisionTable.sample_id.in_(list(sample_ids[start : start + AT_ONCE])))
             for start in starts
         ]
-    found = (_review(row) for part in parts for row in session.execute(part))
-    return {one.sample_id: one for one in found}
+    found = (row for part in parts for row in session.execute(part))
+    return {row.sample_id: _disputed(_review(row[:-1])) if row[-1] else _review(row[:-1]) for row in found}
 
 
 def standing(session: Session, dataset_id: int, sample_id: int) -> Review | None:
-    """The latest decision on a sample that was not taken back, blind verdicts apart; None without one."""
-    return _latest_look(log(session, dataset_id, sample_id))
+    """The latest decision on a sample that was not taken back, blind verdicts apart; None without one.
+
+    What a blind verdict of somebody else put in dispute is ``DISPUTED``: to decide the same once more is then news.
+    """
+    rows = log(session, dataset_id, sample_id)
+    look, counts = _latest_look(rows), counting(rows)
+    return counts if look is not None and counts is not None and counts.id == look.id else look
 
 
 def decisions(session: Session, dataset_id: int) -> dict[int, Review]:
-    """The latest decision of every sample that has one, by sample_id."""
+    """The latest decision of every sample that has one, by sample_id, blind verdicts and disputes apart."""
     counting = outcomes(session, dataset_id)
-    found = {sample_id: one for sample_id, one in counting.items() if one.kind in REVIEWED}
-    behind = [sample_id for sample_id, one in counting.items() if one.kind == BLIND]
+    settled = {i: one for i, one in counting.items() if one.decision != DISPUTED}
+    found = {sample_id: one for sample_id, one in settled.items() if one.kind in REVIEWED}
+    behind = [sample_id for sample_id, one in settled.items() if one.kind == BLIND]
     looks: dict[int, list[Review]] = {}
     for start in range(0, len(behind), AT_ONCE):
         part = ReviewTable.sample_id.in_(behind[start : start + AT_ONCE])
@@ -122,11 +130,17 @@ def reviewers(session: Session, dataset_id: int) -> list[str]:
 
 
 def opinions(session: Session, dataset_id: int, sample_id: int) -> list[Review]:
-    """The latest word of each person who looked at a suspect, what was taken back apart, the oldest first."""
-    rows = log(session, dataset_id, sample_id, kinds=[SUSPECT])
+    """The latest look of each person and every blind verdict that is no word of theirs yet, the oldest first.
+
+    What was taken back is left out.
+    """
+    rows = log(session, dataset_id, sample_id, kinds=[SUSPECT, BLIND])
     people = dict.fromkeys(row.reviewer for row in rows)
     latest = (_latest_look([row for row in rows if row.reviewer == name]) for name in people)
-    return sorted((one for one in latest if one is not None), key=lambda one: one.id or 0)
+    looks = {one.reviewer: one for one in latest if one is not None}
+    said = {(name, _says(one)) for name, one in looks.items()}
+    more = [one for one in _verdicts(rows) if (one.reviewer, _says(one)) not in said]
+    return sorted([*looks.values(), *more], key=lambda one: one.id)
 
 
 def overruled(session: Session, dataset_id: int, reviewer: str, *, after: int) -> list[Review]:
@@ -189,28 +203,58 @@ def latest_verdicts(rows: Iterable[Review]) -> dict[tuple[int, int], Review]:
     return {key: row for key, row in latest.items() if row.decision != UNDO}
 
 
-def newest_on_random_samples(session: Session, dataset_id: int) -> int:
-    """Number of the newest row about a sample that was ever judged blind, 0 without one."""
-    judged = select(ReviewTable.sample_id).where(
-        ReviewTable.dataset_id == dataset_id, ReviewTable.kind == BLIND
-    )
-    newest = select(func.max(ReviewTable.id)).where(ReviewTable.dataset_id == dataset_id)
-    return int(session.exec(newest.where(ReviewTable.sample_id.in_(judged))).one() or 0)
-
-
 def frame(rows: Sequence[Review]) -> pd.DataFrame:
     """The log as a table, one row a decision."""
     return pd.DataFrame([{name: getattr(row, name) for name in FIELDS} for row in rows], columns=list(FIELDS))
 
 
 def counting(rows: Sequence[Review]) -> Review | None:
-    """What counts for a sample after these rows of its log, the oldest first; None where all was taken back."""
-    look = _latest_look(rows)
-    verdict = next(iter(latest_verdicts(rows).values()), None)
-    if look is None or verdict is None:
-        return look or verdict
-    is_later = not look.is_seen or look.created_at < verdict.created_at
-    return verdict if is_later and verdict.decision not in NOT_CLEAR else look
+    """What counts for a sample after these rows of its log, the oldest first; None where all was taken back.
+
+    A look that was clear counts before every blind verdict of the same person, and before the earlier ones of
+    others. A later one of somebody else that differs overrules nobody: the label is in dispute, as it is between
+    blind verdicts that differ, until somebody looks once more. Being unsure overrules nobody, and a suggestion that
+    nobody looked at overrules no verdict.
+    """
+    look, verdicts = _latest_look(rows), _verdicts(rows)
+    clear = [one for one in verdicts if one.decision not in NOT_CLEAR]
+    if look is not None and look.is_seen and look.decision not in NOT_CLEAR:
+        counts = look
+        others = [one for one in clear if one.created_at > look.created_at and one.reviewer != look.reviewer]
+    elif clear:
+        *others, counts = clear
+    else:
+        return look or next(reversed(verdicts), None)
+    return counts if all(_says(one) == _says(counts) for one in others) else _disputed(counts)
+
+
+def differs_from_own(rows: Sequence[Review], verdict: Review) -> Review | None:
+    """The clear look of whoever gave this blind verdict, where it says something else; None otherwise."""
+    mine = _latest_look([one for one in rows if one.reviewer == verdict.reviewer])
+    if mine is None or not mine.is_seen or {mine.decision, verdict.decision} & NOT_CLEAR:
+        return None
+    return None if _says(mine) == _says(verdict) else mine
+
+
+def _verdicts(rows: Sequence[Review]) -> list[Review]:
+    """Each person's latest blind verdict since the last one that was taken back, the oldest first."""
+    latest: dict[str, Review] = {}
+    for row in rows:
+        if row.kind == BLIND and row.decision == UNDO:
+            latest = {}
+        elif row.kind == BLIND:
+            latest.pop(row.reviewer, None)
+            latest[row.reviewer] = row
+    return list(latest.values())
+
+
+def _says(row: Review) -> tuple[str, int | None]:
+    """What a decision says of the label, whatever the reason: without the number and the regions of a mask."""
+    return (EXCLUDE, None) if row.decision in EXCLUDING else (row.decision, row.label)
+
+
+def _disputed(row: Review) -> Review:
+    return replace(row, decision=DISPUTED, label=None, number=None, labels=None)
 
 
 def _latest_look(rows: Sequence[Review]) -> Review | None:
@@ -225,6 +269,7 @@ def _refresh(session: Session, dataset_id: int, sample_id: int) -> None:
     session.execute(delete(TABLE).where(*of_sample))
     if now_counts is not None:
         row = {"dataset_id": dataset_id, "sample_id": sample_id, "review_id": now_counts.id}
+        row["is_disputed"] = now_counts.decision == DISPUTED
         session.execute(insert(TABLE).values(**row))
 
 

@@ -540,7 +540,7 @@ def verify(
     a draw of NAME lists the draws of NAME.
     """
     from auditor.cli import output
-    from auditor.review import random_sample
+    from auditor.review import draw_files, drawing
 
     if sum(one is not None for one in (draw, draw_id, apply_path)) + so_far != 1:
         raise click.UsageError(
@@ -557,25 +557,25 @@ def verify(
         return
     if apply_path is not None:
         refuse_beside("--apply", ("out", "seed", "force", "purpose", "tolerance"), "leave it out")
-        counts = random_sample.apply_csv(name, apply_path, reviewer=reviewer_or_login(reviewer))
+        counts = draw_files.apply_csv(name, apply_path, reviewer=reviewer_or_login(reviewer))
         output.verdicts_applied(name, counts, as_json=as_json)
         return
     assert out is not None
     if draw_id is not None:
         refuse_beside("--draw-id", ("seed", "purpose", "tolerance"), "that draw exists already; leave it out")
-        drawn, judged = random_sample.write_again(name, draw_id, out, force=force)
+        drawn, judged = draw_files.write_again(name, draw_id, out, force=force)
         text = (
             f"{out}: the {plural(drawn.size, 'sample')} of draw {draw_id} again, {judged} of them judged; an empty "
             "verdict_label leaves a verdict unchanged."
         )
         output.done(text, _draw_facts(drawn, out) | {"judged": judged}, as_json=as_json)
         return
-    purpose = purpose or random_sample.usual_purpose(name)
-    drawn = random_sample.draw_csv(
+    purpose = purpose or drawing.usual_purpose(name, int(draw or 0))
+    drawn = draw_files.draw_csv(
         name, int(draw or 0), out, seed=seed, purpose=purpose, tolerance=tolerance, force=force
     )
     text = (
-        f"{plural(drawn.size, 'sample')} drawn with seed {seed}{random_sample.zones_in_words(drawn)}: fill in "
+        f"{plural(drawn.size, 'sample')} drawn with seed {seed}{drawing.zones_in_words(drawn)}: fill in "
         f"verdict_label in {out}, then --apply it."
     )
     output.done(text, _draw_facts(drawn, out), as_json=as_json)

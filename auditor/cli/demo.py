@@ -31,7 +31,7 @@ from auditor.ground.settings import settings
 from auditor.ground.vocabulary import LEVELS
 from auditor.importing import imports
 from auditor.outputs import export
-from auditor.review import random_sample
+from auditor.review import blind, drawing
 
 NAME = "digits"
 PRESET = "quick"
@@ -211,10 +211,10 @@ def _say_what_was_found(audit_id: int, digits: _Digits) -> tuple[int, int, float
 
 
 def _verify(name: str, audit_id: int, digits: _Digits) -> None:
-    draw = random_sample.draw(name, NUM_VERIFIED, seed=SEED)
+    draw = drawing.draw(name, NUM_VERIFIED, seed=SEED)
     for sample_id in draw.sample_ids:
         label = int(digits.true_labels[sample_id])
-        random_sample.record(draw.id, sample_id, "label", label=label, reviewer=REVIEWER)
+        blind.record(draw.id, sample_id, "label", label=label, reviewer=REVIEWER)
     settle.settle(audit_id)
     standing = statements.load(audit_id)
     click.echo(statements.noise_rate(standing).sentence)

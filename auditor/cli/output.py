@@ -31,7 +31,7 @@ from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION, SEGMEN
 from auditor.ground.wording import duration, kind_of_labels, percent, plural
 from auditor.masks import listing as masks
 from auditor.outputs.report import conflict_sentence
-from auditor.review import decisions, head_order, people, random_sample
+from auditor.review import blind, decisions, drawing, head_order, people
 from auditor.statistics import Interval, Promise, RunningPromise
 
 MOST_PROBLEMS = 20
@@ -206,7 +206,7 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
     if audit.summary["structured_noise"]:
         echo(audit.summary["structured_noise_sentence"])
     echo(f"{plural(audit.summary['num_label_issues'], 'label', 'are')} above the suggested cut.")
-    steps = [random_sample.next_command(dataset.name), "auditor app"]
+    steps = [drawing.next_command(dataset.name), "auditor app"]
     echo(f"Next: {', or '.join(step for step in steps if step)}")
 
 
@@ -423,12 +423,12 @@ def verdicts_applied(name: str, counts: dict[str, int], *, as_json: bool) -> Non
         found = {"noise_rate": dataclasses.asdict(rate), "promises": _promises(promises)}
         print_json({"verdicts": counts, "audit_id": audit.id, **found})
         return
-    if what_is_wrong := random_sample.tolerance_sentence(dataset.id):
+    if what_is_wrong := drawing.tolerance_sentence(dataset.id):
         echo(what_is_wrong)
     echo(rate.sentence)
     for q, promise in promises.items():
         echo(f"  at {percent(q)}: {promise.sentence}")
-    echo(statements.what_more_buys(standing, random_sample.next_size(dataset.id)).sentence)
+    echo(statements.what_more_buys(standing, drawing.next_size(dataset.id)).sentence)
 
 
 def before_after(result: BeforeAfter, *, as_json: bool) -> None:
@@ -494,8 +494,8 @@ def _dataset_status(open_session: Any, dataset: Dataset) -> dict[str, Any]:
         "decisions": decisions.decision_counts(outcomes),
         "found": len(known.wrong),
         "left": None if left is None else dataclasses.asdict(left),
-        "drawn": random_sample.num_drawn(dataset.id),
-        "judged": random_sample.num_judged(dataset.id),
+        "drawn": drawing.num_drawn(dataset.id),
+        "judged": blind.num_judged(dataset.id),
         "own_predictions": own_models.names(dataset.id),
         "audits": [_audit_status(audit) for audit in found],
         "sentences": sentences,

@@ -27,7 +27,7 @@ from auditor.ground.errors import AuditFailedError
 from auditor.ground.progress import OnProgress
 from auditor.ground.wording import plural
 from auditor.outputs import export
-from auditor.review import random_sample
+from auditor.review import verifying
 
 MIN_HELD_OUT = 50
 """Verified rows below which nothing can be told."""
@@ -125,7 +125,7 @@ def _held_out(
     dataset_id: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], list[str]]:
     """Samples, their true classes, how many samples each stands for, and remarks."""
-    verified = random_sample.standing(dataset_id)
+    verified = verifying.rows(dataset_id)
     usable = np.asarray(verified.true_labels) >= 0
     notes = []
     if (~usable).any():

@@ -135,7 +135,10 @@ DECISIONS: dict[str, Decision] = {
 FOUND_RIGHT = frozenset(one.name for one in DECISIONS.values() if one.says == RIGHT)
 FOUND_WRONG = frozenset(one.name for one in DECISIONS.values() if one.says == WRONG)
 """Decisions that say the given label alone is not right."""
-NOT_CLEAR = frozenset(one.name for one in DECISIONS.values() if one.says == UNCLEAR)
+DISPUTED = "disputed"
+"""What counts where a blind verdict differs from what another person said before. Nobody takes this decision; until
+somebody looks once more no label changes."""
+NOT_CLEAR = frozenset(one.name for one in DECISIONS.values() if one.says == UNCLEAR) | {DISPUTED}
 EXCLUDING = frozenset(one.name for one in DECISIONS.values() if one.action == EXCLUDE)
 """Decisions after which the sample has no single right label."""
 

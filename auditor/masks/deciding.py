@@ -19,7 +19,7 @@ from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL, SEGMENTATION, UNSU
 from auditor.masks import pixels
 from auditor.masks.results import given_masks, verdicts
 from auditor.pictures.masks import IGNORED
-from auditor.review import decisions, random_sample
+from auditor.review import decisions, verifying
 
 OFFERED = (KEEP, RELABEL, EXCLUDE, UNSURE)
 """The decisions on a mask."""
@@ -117,7 +117,7 @@ def masks_to_train_on(
     """
     masks, trusted = np.array(given), np.zeros(len(given), np.bool_)
     labels = np.zeros(len(given), np.int64)
-    calibrating = set(random_sample.calibrating_ids(dataset.id).tolist())
+    calibrating = set(verifying.calibrating_ids(dataset.id).tolist())
     for sample_id, row in decisions.outcomes(dataset.id).items():
         if sample_id in calibrating:
             continue

@@ -11,7 +11,7 @@ from auditor.audits import kinds, statements
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.wording import plural
 from auditor.masks.results import verdicts
-from auditor.review import random_sample
+from auditor.review import blind
 
 COLUMNS = (
     *("sample_id", "filepath", "trust_score", "is_label_issue", "weakest_class", "weakest_trust"),
@@ -68,7 +68,7 @@ def statement(audit: Audit, dataset: Dataset) -> str:
     """What the audit and the people say about all masks, and what is not known."""
     doubted = audit.summary.get("num_label_issues", 0)
     share = audit.summary.get("changed_pixels", 0.0)
-    if random_sample.num_judged(dataset.id):
+    if blind.num_judged(dataset.id):
         known = statements.noise_rate_now(audit).sentence
     else:
         known = "This is a ranking: how many masks are wrong is not known without a random sample that was checked."

@@ -20,7 +20,7 @@ from auditor.ground.files import written_whole
 from auditor.ground.numbers import figure, number_text
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.tables import SEPARATORS, quoted
-from auditor.ground.vocabulary import DECISIONS, EXCLUDE, KEEP, REGRESSION, RELABEL
+from auditor.ground.vocabulary import ACTIONS, EXCLUDE, KEEP, REGRESSION, RELABEL
 from auditor.ground.wording import plural
 from auditor.numbers.auditing import TOGETHER
 from auditor.review import decisions
@@ -126,7 +126,7 @@ def _figure(value: Any) -> str:
 
 def _decided(sample: Sample, row: Review | None) -> dict[str, str]:
     given = "" if sample.number is None else number_text(sample.number)
-    action = KEEP if row is None else DECISIONS[row.decision].action
+    action = row.decision if row is not None and row.decision in ACTIONS else KEEP
     cleaned = given
     if row is not None and row.decision == RELABEL and row.number is not None:
         cleaned = number_text(row.number)

@@ -33,7 +33,7 @@ from auditor.ground.errors import ExportRefusedError, NotFoundError
 from auditor.ground.files import folder_written_whole, written_whole
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.tables import quoted
-from auditor.ground.vocabulary import ACTIONS, EXCLUDE, EXCLUDING, KEEP, RELABEL, UNSEEN
+from auditor.ground.vocabulary import ACTIONS, DISPUTED, EXCLUDE, EXCLUDING, KEEP, RELABEL, UNSEEN
 from auditor.ground.wording import plural
 from auditor.outputs import found_again
 from auditor.pictures import cache
@@ -66,6 +66,8 @@ class ExportSummary:
     """Changes that a person accepted in one step, without a look at each."""
     num_automatic: int
     """Changes that only the promise of ``--policy auto`` carries."""
+    num_disputed: int
+    """Labels on which people differ; they stay as they are."""
     pairs: list[tuple[str, str, int]]
     """(given, cleaned, count) of the relabels, the most frequent first."""
     sentence: str
@@ -534,13 +536,14 @@ class _Counts:
     def __init__(self) -> None:
         self._actions: Counter[str] = Counter()
         self._pairs: Counter[tuple[str, str]] = Counter()
-        self._by_people = self._unseen = 0
+        self._by_people = self._unseen = self._disputed = 0
 
     def add(self, row: dict[str, Any]) -> None:
         """Take one row into the counts."""
         self._actions[row["action"]] += 1
         if row["action"] == RELABEL:
             self._pairs[row["given_label"], row["cleaned_label"]] += 1
+        self._disputed += row["review_decision"] == DISPUTED
         if row["action"] != KEEP and row["review_decision"]:
             self._by_people += row["review_kind"] != UNSEEN
             self._unseen += row["review_kind"] == UNSEEN
@@ -553,16 +556,20 @@ class _Counts:
         """The counts in words and numbers."""
         keep, relabel, exclude = (self._actions[name] for name in ACTIONS)
         automatic = relabel + exclude - self._by_people - self._unseen
-        unseen = f" {self._unseen:,} accepted unseen," if self._unseen else ""
+        unseen_said = f" {self._unseen:,} accepted unseen," if self._unseen else ""
         sentence = (
             f"{plural(keep + relabel + exclude, 'row')}: {keep:,} keep, {relabel:,} relabel, {exclude:,} exclude; "
-            f"{plural(self._by_people, 'change', 'were')} decided by people,{unseen} {automatic:,} by the "
+            f"{plural(self._by_people, 'change', 'were')} decided by people,{unseen_said} {automatic:,} by the "
             f"audit alone."
         )
+        if self._disputed:
+            labels = plural(self._disputed, "label")
+            sentence += f" {labels} on which people differ stay as they are; look once more at each."
         if sources.audit is None:
             sentence += " No audit has finished yet, so scores are empty."
         pairs = [(given, cleaned, count) for (given, cleaned), count in self._pairs.most_common()]
         total = keep + relabel + exclude
+        people, unseen = self._by_people, self._unseen
         return ExportSummary(
-            total, keep, relabel, exclude, self._by_people, self._unseen, automatic, pairs, sentence
+            total, keep, relabel, exclude, people, unseen, automatic, self._disputed, pairs, sentence
         )

@@ -22,7 +22,7 @@ from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION
 from auditor.ground.wording import kind_of_labels, plural
 from auditor.outputs.report_page import Conflict, EngineLine, ReportInput, Suspect, report_html
 from auditor.pictures import cache as images
-from auditor.review import random_sample
+from auditor.review import drawing
 from auditor.review.decisions import outcomes
 from auditor.statistics import ErrorsLeft, NoiseRate, noise, shared_sentence
 
@@ -74,7 +74,7 @@ def _of_others(standing: statements.Standing, progress: OnProgress | None) -> Re
         num_found_wrong=len(known.wrong),
         num_found_right=len(known.right),
     )
-    said = random_sample.tolerance_sentence(standing.dataset.id)
+    said = drawing.tolerance_sentence(standing.dataset.id)
     return ReportInput(
         **_of_all(standing, rate, left),
         suspects=_other_suspects(standing, progress),
@@ -96,7 +96,7 @@ def _of_all(standing: statements.Standing, rate: NoiseRate, left: ErrorsLeft) ->
         "noise_rate": rate,
         "promises": list(statements.promises(standing).values()),
         "errors_left": left,
-        "more_rows": statements.what_more_buys(standing, random_sample.next_size(dataset.id)).sentence,
+        "more_rows": statements.what_more_buys(standing, drawing.next_size(dataset.id)).sentence,
         "comparison": comparison.kept(dataset.id),
         "engines": _engine_lines(standing.audit),
     }

@@ -1,11 +1,14 @@
 """What people decide: reviews of suspects, blind verdicts on random samples, decisions from files, one log."""
 
 __all__ = [
+    "blind",
     "decision_files",
     "decisions",
+    "draw_files",
+    "drawing",
     "head_order",
     "log",
     "people",
-    "random_sample",
     "schema",
+    "verifying",
 ]

@@ -25,7 +25,7 @@ from auditor.ground.names import Names
 from auditor.ground.numbers import number_text, read_number
 from auditor.ground.paths import Paths
 from auditor.ground.tables import is_place, read_table, unquoted
-from auditor.ground.vocabulary import MULTIPLE, REGRESSION, RELABEL, UNSEEN
+from auditor.ground.vocabulary import DISPUTED, MULTIPLE, REGRESSION, RELABEL, UNSEEN
 from auditor.review import decisions
 
 
@@ -102,7 +102,7 @@ def _parsed_rows(
     taken_at = now()
     for number, row in enumerate(table.to_dict("records"), start=2):  # row 1 is the header
         decision = str(row.get("review_decision") or "").strip()
-        if not decision:
+        if decision in ("", DISPUTED):  # nobody decided, or the export found people in dispute
             continue
         where = f"{path}, row {number}"
         if decision not in vocabulary.DECISIONS:

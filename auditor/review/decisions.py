@@ -26,6 +26,7 @@ from auditor.catalog.records import NewReview, Review, now
 from auditor.ground.errors import ReviewError
 from auditor.ground.vocabulary import (
     DECISIONS,
+    DISPUTED,
     EXCLUDE,
     EXCLUDING,
     FOUND_RIGHT,
@@ -42,7 +43,7 @@ from auditor.ground.vocabulary import (
     UNSEEN,
     UNSURE,
 )
-from auditor.review import random_sample, schema
+from auditor.review import schema, verifying
 
 ON_SCREEN = ("app", "bulk", UNSEEN, RULING)
 """Sources of decisions that a person takes in one step and can take back in one."""
@@ -244,7 +245,7 @@ def labels_to_train_on(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.b
     with session() as open_session:
         labels = datasets.given_labels(open_session, dataset_id)
         trusted = datasets.trusted_in_source(open_session, dataset_id) & (labels >= 0)
-    given, calibrating = labels.copy(), random_sample.calibrating_ids(dataset_id)
+    given, calibrating = labels.copy(), verifying.calibrating_ids(dataset_id)
     seen = {sample_id: row for sample_id, row in outcomes(dataset_id).items() if row.is_seen}
     for sample_id, row in seen.items():
         _settle(labels, trusted, sample_id, row.decision, row.label)
@@ -260,7 +261,7 @@ def numbers_to_train_on(dataset_id: int) -> tuple[NDArray[np.float64], NDArray[n
     labels, trusted = labels_to_train_on(dataset_id)
     with session() as open_session:
         numbers = datasets.given_numbers(open_session, dataset_id)
-    calibrating = set(random_sample.calibrating_ids(dataset_id).tolist())
+    calibrating = set(verifying.calibrating_ids(dataset_id).tolist())
     for sample_id, row in outcomes(dataset_id).items():
         if (
             row.decision == RELABEL
@@ -341,7 +342,7 @@ def _decide(open_session: Session, new: NewReview) -> Decided:
     if before is not None and not differs and before.reviewer == new.reviewer and not is_look:
         return Decided(before.id, None)
     written = reviews.append(open_session, new)
-    replaced = before if differs else None
+    replaced = before if before is not None and differs and before.decision != DISPUTED else None
     is_conflict = replaced is not None and replaced.reviewer != new.reviewer
     return Decided(written.id, replaced if is_conflict else None, replaced)
 

@@ -5,7 +5,7 @@ The most suspicious labels of an audit that nobody has looked at, twice as many 
 into a random order once and for all. Whoever reviews in this order calibrates: what holds of the first looks holds
 of the others (``statistics.running``), at whichever look people stop. Two kinds of looks are kept apart:
 
-* *blind* ones, of draws for promises (``random_sample``): nobody sees the suggestion;
+* *blind* ones, of draws for promises (``blind``): nobody sees the suggestion;
 * *shown* ones, of the review bench: the suggestion is in view and may pull a verdict its way. Then more labels seem
   wrong than are, and a promise would be too good. So they back one only where a person chooses so. Where people
   took both kinds of looks at one head, ``influenced`` says whether their verdicts differ.
@@ -27,7 +27,8 @@ from auditor.catalog import audits, datasets, draws, reviews
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Draw, NewDraw
 from auditor.ground.vocabulary import BLIND, FOUND_WRONG, HEAD_ORDER, LEVELS, PROMISES, SUSPECT
-from auditor.review import random_sample
+from auditor.review import drawing, verifying
+from auditor.review.blind import pending
 from auditor.statistics import (
     Influence,
     Looks,
@@ -127,7 +128,7 @@ def blind(audit_id: int, *, levels: Sequence[float] = LEVELS) -> SoFar | None:
         return None
     head = mine[0].head
     place_of = {sample: place for place, sample in enumerate(head)}
-    verified = random_sample.standing(dataset_id)
+    verified = verifying.rows(dataset_id)
     is_false = dict(zip(verified.sample_ids.tolist(), (~verified.is_wrong(given)).tolist(), strict=True))
     drawn: set[int] = set()
     seen: list[int] = []
@@ -161,7 +162,7 @@ def influenced(audit_id: int) -> Influence | None:
     mine = set(first.sample_ids)
     dealt = _longest_run([one in mine or (one in ordered and one not in drawn) for one in first.head])
     compared = set(first.head[dealt])
-    verified = random_sample.standing(order.dataset_id)
+    verified = verifying.rows(order.dataset_id)
     is_wrong = dict(zip(verified.sample_ids.tolist(), verified.is_wrong(given).tolist(), strict=True))
     blind_looks = [is_wrong[one] for one in mine & compared if one in is_wrong]
     seen = {
@@ -206,18 +207,18 @@ def num_blind_first(audit_id: int) -> int:
 
 
 def _to_be_drawn(order: Draw) -> set[int]:
-    return {sample for _, sample in random_sample.pending(order.dataset_id)}
+    return {sample for _, sample in pending(order.dataset_id)}
 
 
 def _new(open_session: Session, audit: Audit) -> Draw:
-    pool = random_sample.in_question(open_session, audit.dataset_id)
+    pool = drawing.in_question(open_session, audit.dataset_id)
     pool[list(reviews.outcomes(open_session, audit.dataset_id))] = False
     for row in draws.of_dataset(open_session, audit.dataset_id):
         pool[row.sample_ids] = False
-    ordered = random_sample.ranked(open_session, audit, np.flatnonzero(pool))
+    ordered = drawing.ranked(open_session, audit, np.flatnonzero(pool))
     generator = np.random.default_rng([audit.seed % 2**31, audit.id])
     guessed = share_for_head(NoiseRate(**audit.summary["noise_rate"]))
-    head = draw_zones(ordered, guessed, min(len(ordered) // 4, random_sample.FIRST_SIZE), generator).head
+    head = draw_zones(ordered, guessed, min(len(ordered) // 4, drawing.FIRST_SIZE), generator).head
     zone = {
         "name": "head",
         "size": len(head),

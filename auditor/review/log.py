@@ -6,7 +6,7 @@ import pandas as pd
 
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
-from auditor.ground.vocabulary import BLIND, CONTROL, RULING, UNDO
+from auditor.ground.vocabulary import BLIND, CONTROL, DISPUTED, RULING, UNDO
 from auditor.review import decisions
 
 COLUMNS = [
@@ -38,28 +38,35 @@ def with_samples(dataset_id: int, log: pd.DataFrame) -> pd.DataFrame:
 
 
 def conflicts(dataset_id: int) -> pd.DataFrame:
-    """Samples on which people differ: one row a sample and person, and whose decision counts."""
+    """Samples on which people differ, with each other or blind with themselves, and whose decision counts.
+
+    One row a sample, person and way of looking: with the suggestion in view, or blind.
+    """
     left = _not_taken_back(entries(dataset_id))
     left = left[left.review_kind != CONTROL]
-    latest = left.groupby(["sample_id", "reviewer"], as_index=False, sort=False).tail(1)
+    each = [left.sample_id, left.reviewer, left.review_kind == BLIND]
+    latest = left.groupby(each, as_index=False, sort=False).tail(1)
     said = latest.decision + ":" + latest.label.astype("string").fillna("")
     differing = said.groupby(latest.sample_id).nunique()
     table = latest[latest.sample_id.isin(differing.index[differing > 1])].sort_values(
         "sample_id", kind="stable"
     )
-    standing = {i: (row.reviewer, row.decision) for i, row in decisions.outcomes(dataset_id).items()}
-    said_by = zip(table.sample_id, table.reviewer, table.decision, strict=True)
-    stands = [standing.get(sample_id) == (name, decision) for sample_id, name, decision in said_by]
+    counting = decisions.outcomes(dataset_id)
+    counts = {row.id for row in counting.values() if row.decision != DISPUTED}
+    stands = [one in counts for one in table.id]
     columns = ["sample_id", "reviewer", "decision", "label", "review_kind", "created_at"]
     return table[columns].assign(stands=stands).reset_index(drop=True)
 
 
 def disputed(dataset_id: int) -> list[int]:
     """sample_ids on which people differ and nobody has ruled since (a decision of source ``ruling``)."""
-    with session() as open_session:
-        counting = reviews.decisions(open_session, dataset_id)
+    counting = decisions.outcomes(dataset_id)
     differing = conflicts(dataset_id).sample_id.unique().tolist()
-    return [one for one in differing if one not in counting or counting[one].source != RULING]
+    return [
+        one
+        for one in differing
+        if one not in counting or counting[one].source != RULING or counting[one].decision == DISPUTED
+    ]
 
 
 def _not_taken_back(log: pd.DataFrame) -> pd.DataFrame:

@@ -33,7 +33,7 @@ from auditor.ground.vocabulary import (
     UNDO,
     from_verdict,
 )
-from auditor.review import random_sample
+from auditor.review import blind
 from auditor.statistics import Interval, rate_interval
 
 EXEMPLARS_A_CLASS = 3
@@ -146,7 +146,7 @@ def record(draw_id: int, sample_id: int, decision: str, *, label: int | None, re
     """Record a blind verdict of the Verify screen, on a drawn sample or on a control planted among them.
 
     Raises:
-        VerificationError: as ``random_sample.record``, which also refuses what is no control.
+        VerificationError: as ``blind.record``, which also refuses what is no control.
     """
     with session() as open_session:
         row = draws.get(open_session, draw_id)
@@ -168,7 +168,7 @@ def record(draw_id: int, sample_id: int, decision: str, *, label: int | None, re
             )
             reviews.append(open_session, verdict)
             return
-    random_sample.record(draw_id, sample_id, decision, label=label, reviewer=reviewer)
+    blind.record(draw_id, sample_id, decision, label=label, reviewer=reviewer)
 
 
 def people(dataset_id: int) -> People:

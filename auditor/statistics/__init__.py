@@ -22,7 +22,7 @@ from auditor.statistics.predictions import (
 )
 from auditor.statistics.probabilities import guess_error_probability
 from auditor.statistics.promises import Exchangeability, MoreRows, Promise
-from auditor.statistics.rates import part_intervals
+from auditor.statistics.rates import first_interval, part_intervals
 from auditor.statistics.regrading import trust_in_given
 from auditor.statistics.running import Looks, RunningPromise, running_promises
 from auditor.statistics.sentences import engine_sentence, headline
@@ -39,6 +39,7 @@ from auditor.statistics.witnesses import (
     NO_CLASS,
     UNLABELED,
     UNSURE,
+    Decided,
     Verified,
     Witness,
     row_chunks,
@@ -55,6 +56,7 @@ __all__ = [
     "ClassReport",
     "Confusions",
     "Consensus",
+    "Decided",
     "ErrorsLeft",
     "Exchangeability",
     "Influence",
@@ -73,6 +75,7 @@ __all__ = [
     "combine",
     "draw_zones",
     "engine_sentence",
+    "first_interval",
     "guess_error_probability",
     "headline",
     "influence",

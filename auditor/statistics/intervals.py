@@ -161,46 +161,6 @@ def rate_interval(
     return Interval(low, high, level, "sequence" if is_watched else "exact", num_hits, num_rows)
 
 
-def per_class_intervals(
-    given_labels: NDArray[np.integer],
-    sample_ids: NDArray[np.integer],
-    is_wrong: NDArray[np.bool_],
-    num_classes: int,
-    *,
-    is_unsure: NDArray[np.bool_] | None = None,
-    is_watched: bool = False,
-    level: float = LEVEL,
-) -> list[Interval]:
-    """Return each given class's share of wrong labels; every interval holds for itself at ``level``.
-
-    Args:
-        given_labels: (N,) int, -1 unlabeled.
-        sample_ids: (m,) verified rows.
-        is_wrong: (m,) bool, judged wrong.
-        num_classes: K.
-        is_unsure: (m,) bool, the judge could not tell.
-        is_watched: see ``rate_interval``.
-        level: of each interval.
-    """
-    unsure = np.zeros(len(sample_ids), dtype=bool) if is_unsure is None else is_unsure
-    labels = given_labels[sample_ids]
-    sizes = np.bincount(given_labels[given_labels >= 0], minlength=num_classes)
-    rows = np.bincount(labels, minlength=num_classes)
-    wrong = np.bincount(labels[is_wrong], minlength=num_classes)
-    open_rows = np.bincount(labels[unsure], minlength=num_classes)
-    return [
-        rate_interval(
-            int(wrong[k]),
-            int(rows[k]),
-            num_unsure=int(open_rows[k]),
-            population=int(sizes[k]),
-            is_watched=is_watched,
-            level=level,
-        )
-        for k in range(num_classes)
-    ]
-
-
 def _binomial_range(num_hits: int, num_rows: int, floor: float) -> tuple[float, float]:
     """Bisect the two ends of {p: binomial log-likelihood > floor}; it is concave in p."""
 

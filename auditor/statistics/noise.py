@@ -288,19 +288,17 @@ def noise_rate_from_verified(
     leaning = 0.0 if guess is None else GUESS_ROWS
     middle = 0.5 * (interval.low + interval.high) if guess is None else guess.point
     decided = float(verified.size - num_unsure)
-    seen = 0.0
-    if decided:
-        seen = num_wrong / decided if interval.estimate is None else interval.estimate
+    seen = interval.estimate if decided and interval.estimate is not None else 0.0
     point = (seen * decided + leaning * middle) / (decided + leaning) if decided + leaning else middle
     point = float(np.clip(point, interval.low, interval.high))
-    unsure = f", {num_unsure} unsure or skipped" if num_unsure else ""
-    most = ""
-    if verified.stages:
-        most = " (most drawn from the head of the ranking, and counted as that)"
-    elif interval.estimate is not None:
-        most = " (counted apart: what the ranking thought wrong before the draw, and the others)"
+    said = f", {num_unsure} unsure or skipped" if num_unsure else ""
+    if not all(stage.is_uniform for stage in verified.stages):
+        said += " (most drawn from the head of the ranking, and counted as that)"
+    if verified.decided is not None and len(verified.decided.sample_ids):
+        known = verified.decided.is_wrong
+        said += f", beside {int(known.sum()):,} of {len(known):,} that people had looked at"
     sentence = (
-        f"{num_wrong} of {verified.size} randomly drawn labels are wrong{unsure}{most}: {percent(interval.low)} to "
+        f"{num_wrong} of {verified.size} randomly drawn labels are wrong{said}: {percent(interval.low)} to "
         f"{percent(interval.high)} of {num_labeled:,} ({percent(interval.level)} interval, "
         f"{interval.kind_in_words})."
     )
@@ -429,7 +427,9 @@ def errors_left(
     )
     low, point, high = (int(np.clip(edge, num_found_wrong, most)) - num_found_wrong for edge in edges)
     left = f"about {point:,} are left ({low:,} to {high:,})"
-    if noise_rate.kind != "interval" and not high:
+    if noise_rate.kind == "interval" and point == low:
+        left = f"{low:,} are left" if low == high else f"{low:,} to {high:,} are left"
+    elif noise_rate.kind != "interval" and not high:
         left = "somebody looked at every label in question"
     elif noise_rate.kind != "interval":
         left = f"how many are left is not known (guesses say {low:,} to {high:,})"

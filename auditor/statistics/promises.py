@@ -24,9 +24,9 @@ when it suits, holds more false flags than promised (a quarter where a fifth was
 rests on one draw whose size was fixed beforehand, once it is judged to its end. A further draw is again random
 whatever the earlier ones showed, so its promise holds too, for itself.
 
-Two variations keep the argument. Labels that a person has settled leave R(t) but not N and k(t): what is
-left of a list whose true errors were picked off is judged as what it is. And where the promise is about *changes*,
-k(t) counts the rows whose change would be wrong: right labels, and wrong ones with another wrong suggestion.
+A promise is about its list as the audit made it, whoever looks at part of it later. What people decided before the
+draw is no part of it: the draw left it out. Where the promise is about *changes*, k(t) counts the rows whose change
+would be wrong: right labels, and wrong ones with another wrong suggestion.
 """
 
 from __future__ import annotations
@@ -42,9 +42,7 @@ from numpy.typing import NDArray
 from auditor.ground.errors import VerificationError
 from auditor.ground.vocabulary import LEVELS
 from auditor.ground.wording import percent, plural
-from auditor.statistics import strata
-from auditor.statistics.intervals import Interval, rate_interval
-from auditor.statistics.rates import stages_of
+from auditor.statistics.rates import first_interval, part_interval
 from auditor.statistics.witnesses import UNLABELED, Verified
 
 REFUSE_BELOW = 1e-3
@@ -52,12 +50,6 @@ REFUSE_BELOW = 1e-3
 WARN_BELOW = 1e-2
 MIN_EXPECTED = 5.0
 """Expected rows that a class needs in the chi-square test; rarer ones are pooled."""
-NUM_SIMULATIONS = 200
-SMOOTH_ROWS = 100
-"""Judged rows that the fitted curve counts for in a forecast. Seen on the published probabilities of two networks
-(200 looks at 10,000 labels) and in the worlds of the tests."""
-MIN_ROWS_TO_FORECAST = 30
-"""Judged rows below which nobody can say how many flags more of them would back."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +210,6 @@ def promise(
     q: float,
     *,
     calibrating: NDArray[np.bool_] | None = None,
-    settled: NDArray[np.bool_] | None = None,
     suggested_labels: NDArray[np.integer] | None = None,
 ) -> Promise:
     """Flag as many labels as the verified rows allow at false-discovery rate q, or say why none.
@@ -231,8 +222,6 @@ def promise(
         verified: the random sample, None or empty without one.
         q: in (0, 1).
         calibrating: (m,) bool, ``Consensus.calibrating``; default: every row that was not trusted.
-        settled: (N,) bool, labels that a person has decided on: none of them is flagged, and the promise is
-            about the others alone.
         suggested_labels: (N,) int, -1 none. With them the promise is about *changing* each flagged label to
             its suggestion: a change is false where the label was right and where the suggestion is not.
 
@@ -246,7 +235,6 @@ def promise(
         verified,
         levels=(q,),
         calibrating=calibrating,
-        settled=settled,
         suggested_labels=suggested_labels,
     )[q]
 
@@ -258,7 +246,6 @@ def promises(
     *,
     levels: Sequence[float] = LEVELS,
     calibrating: NDArray[np.bool_] | None = None,
-    settled: NDArray[np.bool_] | None = None,
     suggested_labels: NDArray[np.integer] | None = None,
 ) -> dict[float, Promise]:
     """Return the promise at each level; see ``promise``."""
@@ -293,7 +280,7 @@ def promises(
     if not to_judge.any():
         why = "Every label is verified; there is nothing left to promise."
         return {q: _nothing(q, len(trust_score), why) for q in levels}
-    flaggable = to_judge if settled is None else to_judge & ~settled
+    flaggable = to_judge
     is_false = ~rows.is_wrong(given_labels)
     if suggested_labels is not None:
         has_change = (suggested_labels >= 0) & (suggested_labels != given_labels)
@@ -330,7 +317,7 @@ class _Scene:
     num_rows: int
     """Number of calibrating rows, m."""
     num_to_judge: int
-    """N of the rule: every label of the pool that the draw did not take, settled or not."""
+    """N of the rule: every label of the pool that the draw did not take."""
     about_changes: bool
     pool_words: str
     """The pool, where it is not every label."""
@@ -404,135 +391,29 @@ def _nothing(q: float, num_samples: int, why: str) -> Promise:
     return Promise(q, np.zeros(num_samples, dtype=bool), float("nan"), 0, 0.0, False, why)
 
 
-def what_more_buys(
-    trust_score: NDArray[np.floating],
-    error_probability: NDArray[np.floating],
-    given_labels: NDArray[np.integer],
-    verified: Verified,
-    num_more: int,
-    *,
-    q: float = 0.10,
-    calibrating: NDArray[np.bool_] | None = None,
-    seed: int = 0,
-) -> MoreRows:
+def what_more_buys(given_labels: NDArray[np.integer], verified: Verified, num_more: int) -> MoreRows:
     """Return what further verified rows would tighten, if they are like those so far.
 
     Rows that are drawn and wait for a verdict come first, whatever ``num_more`` says; else it is the size of a
-    further draw, cut to the rows that are left. The flags are those of simulated draws, partly of the judged rows
-    themselves, partly of labels that are wrong as often as ``error_probability`` (N,) says (``SMOOTH_ROWS``): an
-    expectation, not a promise.
+    further draw, cut to the rows that are left. The interval is what ``rates`` would then say, so it is never wider
+    than the one of now.
     """
-    labeled = int(np.count_nonzero(verified.drawn_from(given_labels)))
-    num_more = verified.num_waiting or max(0, min(num_more, labeled - verified.size))
-    total = verified.size + num_more
-    # Only the first draw's end is a size that was fixed beforehand.
-    is_watched = verified.num_draws > 1 or (verified.size > 0 and not verified.num_waiting)
-    interval = _interval_of_more(given_labels, verified, total, labeled, is_watched=is_watched)
+    part = verified.drawn_from(given_labels)
+    num_decided = 0 if verified.decided is None else len(verified.decided.sample_ids)
+    num_left = int(np.count_nonzero(part)) - verified.size - num_decided
+    num_more = verified.num_waiting or max(0, min(num_more, num_left))
+    if verified.size:
+        factor = 1.0 + num_more / verified.size
+        interval = part_interval(part, verified, verified.is_wrong(given_labels), factor=factor)
+    else:  # before the first verdict the widest interval is the only one that can be announced
+        labels = max(1, num_left)
+        interval = first_interval(round(0.5 * num_more), num_more, labels)
     if not num_more:
         why = "Every label that can be drawn is verified; the noise rate is known."
-        return MoreRows(0, interval.low, interval.high, why)
-    if not verified.size:
+    elif not verified.size:
         half = percent((interval.high - interval.low) / 2)
         why = f"{plural(num_more, 'row')}: the noise rate to within {half} either way or better."
-        return MoreRows(num_more, interval.low, interval.high, why)
-    rate = f"{plural(num_more, 'more row')}: noise rate within {percent(interval.low)} to {percent(interval.high)}"
-    if verified.size < MIN_ROWS_TO_FORECAST:
-        sentence = f"{rate}, estimated from the few that are judged."
-        return MoreRows(num_more, interval.low, interval.high, sentence)
-    size_backing = int(verified.backing_mask.sum())
-    num_rows = (verified.largest_draw or total) if verified.num_waiting else num_more
-    if verified.backing is not None and num_rows <= size_backing:
-        sentence = f"{rate}. Promises are still based on the {size_backing:,} rows of the larger draw."
-        return MoreRows(num_more, interval.low, interval.high, sentence)
-    to_judge = _backing_pool(given_labels, verified)
-    if verified.backing_words:
-        num_rows = round(num_rows * size_backing / max(1, verified.largest_draw))
-    calibrate = _calibrating_rows(verified, calibrating)
-    seen = verified.subset(
-        calibrate & to_judge[verified.sample_ids] & np.isfinite(trust_score[verified.sample_ids])
-    )
-    to_judge[verified.sample_ids] = False
-    size = max(1, round(num_rows * float(calibrate.mean())))
-    judged = _Judged(seen.sample_ids, ~seen.is_wrong(given_labels), seen.weights)
-    flags = _simulated_flags(trust_score, error_probability, to_judge, judged, size, q, seed)
-    chance, mean = float((flags > 0).mean()), round(float(flags.mean()))
-    now = promise(trust_score, given_labels, verified, q, calibrating=calibrating).num_flags
-    fewer = ""
-    if mean < now:
-        fewer = (
-            f" That is fewer than the {now:,} flagged now: a promise holds on average, and part of a list this "
-            "long may be luck, which new rows do not repeat."
-        )
-    sentence = (
-        f"{rate}; promises are then based on {plural(num_rows, 'row')}: about {plural(mean, 'label')} "
-        f"flagged at {percent(q)} "
-        f"({percent(chance)} chance of any).{fewer}"
-    )
-    return MoreRows(num_more, interval.low, interval.high, sentence)
-
-
-def _interval_of_more(
-    given_labels: NDArray[np.integer], verified: Verified, total: int, labeled: int, *, is_watched: bool
-) -> Interval:
-    """The interval of the noise rate if ``total`` rows are like those so far."""
-    factor = total / verified.size if verified.size else 0.0
-    is_wrong = verified.is_wrong(given_labels)
-    part = verified.drawn_from(given_labels)
-    stages = stages_of(part, verified, num_rows=total, is_watched=is_watched)
-    if stages and verified.size:
-        found = strata.counts(stages, part, verified.sample_ids, is_wrong, verified.is_unsure)
-        return strata.stratified_interval([one.scaled(factor) for one in found], is_watched=is_watched)
-    # Before the first verdict the widest interval is the only one that can be announced.
-    share = is_wrong.sum() / verified.size if verified.size else 0.5
-    num_unsure = round(verified.is_unsure.sum() * factor)
-    return rate_interval(
-        min(round(share * total), total - num_unsure),
-        total,
-        num_unsure=num_unsure,
-        population=max(labeled, 1),
-        is_watched=is_watched,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Judged:
-    """Rows that were judged so far, for simulated draws of more."""
-
-    sample_ids: NDArray[np.integer]
-    is_right: NDArray[np.bool_]
-    weights: NDArray[np.float64]
-
-
-def _simulated_flags(
-    trust_score: NDArray[np.floating],
-    error_probability: NDArray[np.floating],
-    to_judge: NDArray[np.bool_],
-    judged: _Judged,
-    size: int,
-    q: float,
-    seed: int,
-) -> NDArray[np.float64]:
-    """Flags at q for each simulated draw of ``size`` rows.
-
-    The fitted curve alone is too flat at the very top of a strong ranking (a fifth too few flags), and the few
-    judged rows alone are too hopeful: each counts by how much it rests on.
-    """
-    places = np.flatnonzero(to_judge & np.isfinite(trust_score) & np.isfinite(error_probability))
-    doubt = -np.asarray(trust_score, dtype=np.float64)
-    wrong = np.asarray(error_probability, dtype=np.float64)
-    ordered = np.sort(doubt[places])
-    generator = np.random.default_rng(seed)
-    flags = np.zeros(NUM_SIMULATIONS)
-    num_judged = len(judged.sample_ids)
-    chances = judged.weights / judged.weights.sum() if num_judged else None
-    for trial in range(NUM_SIMULATIONS if len(places) else 0):
-        num_again = generator.binomial(size, num_judged / (num_judged + SMOOTH_ROWS))
-        again = (
-            generator.choice(num_judged, num_again, p=chances) if num_again else np.zeros(0, dtype=np.int64)
-        )
-        drawn = places[generator.integers(len(places), size=size - num_again)]
-        is_right = generator.random(len(drawn)) >= wrong[drawn]
-        right = np.concatenate([judged.sample_ids[again[judged.is_right[again]]], drawn[is_right]])
-        cut, _ = _lowest_cut(ordered, doubt[right], size, len(places), q)
-        flags[trial] = 0 if np.isnan(cut) else len(places) - np.searchsorted(ordered, cut, side="right")
-    return flags
+    else:
+        rows = plural(num_more, "more row")
+        why = f"{rows}: noise rate within {percent(interval.low)} to {percent(interval.high)}."
+    return MoreRows(num_more, interval.low, interval.high, why)

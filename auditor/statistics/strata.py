@@ -16,17 +16,21 @@ the number in the whole set is a sum over zones. Three things follow, all for fi
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 from scipy.special import betaln, digamma, gammaln
 
-from auditor.statistics.intervals import LEVEL, MIXTURE, Interval, log_hypergeometric
+from auditor.statistics.intervals import (
+    MIXTURE,
+    confidence_sequence,
+    hypergeometric_interval,
+    log_hypergeometric,
+)
 
 SPLIT_LEVEL = 0.05
 """Of a tail, what is paid for looking only at splits that the zones' own intervals allow."""
@@ -51,10 +55,19 @@ class Stage:
     zones: NDArray[np.int8]
     """(N,) zone of each sample, -1 where this stage could not draw it. 0 alone = uniform; else 0 and 1 are the
     halves of the head, the more suspicious first, and 2 is the rest."""
+    fixed: NDArray[np.bool_] | None = None
+    """(m,) bool, of these the rows of a draw whose size was fixed beforehand and that is judged to its end; None =
+    all of them, unless the judge watched."""
+
+    @property
+    def is_uniform(self) -> bool:
+        """Every label that it could draw had the same chance."""
+        return not (self.zones > 0).any()
 
     def subset(self, rows: NDArray[np.bool_]) -> Stage:
         """The stage of the verified rows in the (m,) mask."""
-        return Stage(self.rows[rows], self.zones)
+        fixed = None if self.fixed is None else self.fixed[rows]
+        return replace(self, rows=self.rows[rows], fixed=fixed)
 
 
 @dataclass(frozen=True)
@@ -69,9 +82,15 @@ class Counts:
     unsure: tuple[int, ...]
     """Rows judged that may be hits or not; not among ``hits``."""
     known_hits: int = 0
-    """Among rows that an earlier stage drew."""
+    """Among what it could not draw: rows of earlier stages, and labels that people had decided on before."""
+    known_misses: int = 0
     known_unsure: int = 0
-    """Rows of earlier stages that nobody could tell, or that wait."""
+    """Of these, what nobody could tell, or what waits."""
+
+    @property
+    def total(self) -> int:
+        """Samples of the part."""
+        return sum(self.sizes) + self.known_hits + self.known_misses + self.known_unsure
 
     def scaled(self, factor: float) -> Counts:
         """What ``factor`` times as many rows would show if they were like these."""
@@ -79,53 +98,7 @@ class Counts:
         hits = [min(num, round(factor * hit)) for num, hit in zip(drawn, self.hits, strict=True)]
         room = zip(drawn, hits, self.unsure, strict=True)
         unsure = [min(num - hit, round(factor * one)) for num, hit, one in room]
-        return dataclasses.replace(self, drawn=tuple(drawn), hits=tuple(hits), unsure=tuple(unsure))
-
-
-def counts(
-    stages: Sequence[Stage],
-    part: NDArray[np.bool_],
-    sample_ids: NDArray[np.integer],
-    is_hit: NDArray[np.bool_],
-    is_unsure: NDArray[np.bool_],
-) -> list[Counts]:
-    """Count each stage's rows inside a part of the data set.
-
-    Args:
-        stages: in their order.
-        part: (N,) bool, for example the samples of one class.
-        sample_ids: (m,) verified rows.
-        is_hit: (m,) bool.
-        is_unsure: (m,) bool.
-    """
-    found = []
-    everything = part & np.logical_or.reduce([stage.zones >= 0 for stage in stages])
-    total = int(everything.sum())
-    hits_before = decided_before = 0
-    inside = part[sample_ids]
-    for stage in stages:
-        num = int(stage.zones.max(initial=-1)) + 1
-        zone_of_row = stage.zones[sample_ids]
-        rows = stage.rows & inside
-
-        def of_zone(mask: NDArray[np.bool_], zones: NDArray[np.int8], num: int = num) -> tuple[int, ...]:
-            return tuple(np.bincount(zones[mask], minlength=num).tolist())
-
-        sizes = of_zone(part & (stage.zones >= 0), stage.zones)
-        earlier = total - sum(sizes)
-        found.append(
-            Counts(
-                sizes=sizes,
-                drawn=of_zone(rows, zone_of_row),
-                hits=of_zone(rows & is_hit, zone_of_row),
-                unsure=of_zone(rows & is_unsure, zone_of_row),
-                known_hits=hits_before,
-                known_unsure=earlier - decided_before,
-            )
-        )
-        hits_before += int((rows & is_hit).sum())
-        decided_before += int((rows & ~is_unsure).sum())
-    return found
+        return replace(self, drawn=tuple(drawn), hits=tuple(hits), unsure=tuple(unsure))
 
 
 def share(found: Sequence[Counts]) -> float:
@@ -133,7 +106,7 @@ def share(found: Sequence[Counts]) -> float:
 
     Stages are weighed by the precision that was planned, never by what they showed.
     """
-    total = sum(found[0].sizes) + found[0].known_hits + found[0].known_unsure if found else 0
+    total = found[0].total if found else 0
     estimates, precisions = [], []
     for one in found:
         decided = np.array(one.drawn, dtype=np.float64) - np.array(one.unsure)
@@ -151,46 +124,38 @@ def share(found: Sequence[Counts]) -> float:
     return float(np.average(estimates, weights=precisions)) if estimates else float("nan")
 
 
-def stratified_interval(
-    found: Sequence[Counts], *, is_watched: bool, level: float = LEVEL, cells: int = CELLS
-) -> Interval:
-    """The interval of the share of hits; unsure rows count as misses below and as hits above.
+@functools.lru_cache(maxsize=4096)
+def exact_range(one: Counts, level: float, cells: int = CELLS) -> tuple[float, float]:
+    """Fewest and most hits that a stage of fixed size, judged to its end, allows at ``level``.
 
-    Exact for one stage whose size was fixed; a confidence sequence for several, or for one that is watched.
-
-    Args:
-        found: of ``counts``, one a stage.
-        is_watched: the rows judged so far may depend on what they showed.
-        level: probability that the interval holds the true share.
-        cells: see ``CELLS``.
+    Unsure rows count as misses below and as hits above. ``cells``: see ``CELLS``.
     """
-    hits = sum(sum(one.hits) for one in found)
-    rows = sum(sum(one.drawn) for one in found)
-    kind = "sequence" if is_watched or len(found) > 1 else "exact"
-    total = sum(found[0].sizes) + found[0].known_hits + found[0].known_unsure if found else 0
-    if not total or not rows:
-        return Interval(0.0, 1.0, level, kind, hits, rows)
-    if kind == "exact":
-        low, high = _exact(found[0], level, cells)
-    else:
-        low, high = _sequence(found, total, level)
-    return Interval(
-        max(0.0, low / total), min(1.0, high / total), level, kind, hits, rows, estimate=share(found)
-    )
-
-
-def _exact(one: Counts, level: float, cells: int) -> tuple[float, float]:
-    """Fewest and most hits in the zones of a stage."""
     sizes, drawn, hits = (np.array(each) for each in (one.sizes, one.drawn, one.hits))
-    most = hits + np.array(one.unsure)
-    tail = (1.0 - level) / 2.0
-    blind = int(sizes[drawn == 0].sum())
-    seen = drawn > 0
-    key = tuple(sizes[seen].tolist()), tuple(drawn[seen].tolist())
-    high = _most_hits(*key, tuple(most[seen].tolist()), tail, cells)
-    misses = tuple((drawn - hits)[seen].tolist())
-    low = int(sizes[seen].sum()) - _most_hits(*key, misses, tail, cells)
-    return float(low), float(high + blind)
+    most, seen = hits + np.array(one.unsure), drawn > 0
+    blind, inside = int(sizes[~seen].sum()), int(sizes[seen].sum())
+    if seen.sum() == 1:
+        rows = int(drawn.sum()), inside
+        fewest = hypergeometric_interval(int(hits.sum()), *rows, level=level)[0] * inside
+        highest = hypergeometric_interval(int(most.sum()), *rows, level=level)[1] * inside
+    else:
+        tail = (1.0 - level) / 2.0
+        key = tuple(sizes[seen].tolist()), tuple(drawn[seen].tolist())
+        highest = _most_hits(*key, tuple(most[seen].tolist()), tail, cells)
+        fewest = inside - _most_hits(*key, tuple((drawn - hits)[seen].tolist()), tail, cells)
+    return fewest + one.known_hits, highest + blind + one.known_hits + one.known_unsure
+
+
+@functools.lru_cache(maxsize=65536)
+def sequence_range(found: tuple[Counts, ...], level: float) -> tuple[float, float]:
+    """Fewest and most hits that the product of the zones' martingales does not exclude, at all sizes together."""
+    one = found[0]
+    if len(found) == 1 and len(one.sizes) == 1:
+        size, rows, hits, unsure = one.sizes[0], one.drawn[0], one.hits[0], one.unsure[0]
+        low = confidence_sequence(hits, rows, population=size, level=level)[0] * size
+        high = confidence_sequence(hits + unsure, rows, population=size, level=level)[1] * size
+        return low + one.known_hits, high + one.known_hits + one.known_unsure
+    low, high = (_sequence_end(found, one.total, level, upper=upper) for upper in (False, True))
+    return low, high
 
 
 @functools.lru_cache(maxsize=4096)
@@ -266,13 +231,6 @@ def _zone_range(hits: int, drawn: int, size: int, tail: float) -> tuple[int, int
         lambda back: scipy.stats.hypergeom.cdf(hits, size, most - back, drawn) > tail, 0, most - fewest
     )
     return low, most - step
-
-
-def _sequence(found: Sequence[Counts], total: int, level: float) -> tuple[float, float]:
-    """Fewest and most hits that the product of the zones' martingales does not exclude."""
-    low = _sequence_end(found, total, level, upper=False)
-    high = _sequence_end(found, total, level, upper=True)
-    return low, high
 
 
 def _sequence_end(found: Sequence[Counts], total: int, level: float, *, upper: bool) -> float:

@@ -48,6 +48,16 @@ class Witness:
 
 
 @dataclass(frozen=True, eq=False)
+class Decided:
+    """Labels in question that people settled outside the draws; they are counted as they are."""
+
+    sample_ids: NDArray[np.integer]
+    """(k,) int, each once, none of them a verified row."""
+    is_wrong: NDArray[np.bool_]
+    """(k,) bool."""
+
+
+@dataclass(frozen=True, eq=False)
 class Verified:
     """Rows drawn at random among the labeled ones and judged blind, in the order of their draw."""
 
@@ -83,8 +93,9 @@ class Verified:
     backing_words: str = ""
     """What ``backing_pool`` is, in words; empty where promises are about every label."""
     strata: NDArray[np.int8] | None = None
-    """(N,) of a single uniform draw: 0 where a ranking that stood before it thought the label wrong, 1 where not,
-    -1 outside the pool; None where no audit came before. They sharpen intervals (``rates.stages_of``)."""
+    """(N,) of the first draw, where it is uniform: 0 where a ranking that stood before it thought the label wrong,
+    1 where not, -1 outside the pool; None where no audit came before. They sharpen intervals (``rates``)."""
+    decided: Decided | None = None
 
     @property
     def size(self) -> int:
@@ -155,6 +166,7 @@ class Verified:
             backing_pool=self.backing_pool,
             backing_words=self.backing_words,
             strata=self.strata,
+            decided=self.decided,
         )
 
     def check(self, given_labels: NDArray[np.integer], num_classes: int) -> None:

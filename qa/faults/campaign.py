@@ -312,7 +312,7 @@ def odd_options(luck: random.Random, place: Path) -> None:
 def odd_file(luck: random.Random, place: Path) -> None:
     """Decisions, verdicts and predictions from changed files: taken or refused with a line."""
     from auditor.audits import own_models
-    from auditor.review import decision_files, random_sample
+    from auditor.review import decision_files, draw_files
 
     kind = luck.choice(["review", "verify", "probs.csv", "probs.npy"])
     file = place / ("f.npy" if kind.endswith("npy") else "f.csv")
@@ -330,10 +330,10 @@ def odd_file(luck: random.Random, place: Path) -> None:
             decision_files.apply_file("first", file, reviewer="bob")
     elif kind == "verify":
         file.unlink(missing_ok=True)
-        random_sample.draw_csv("first", 2, file)
+        draw_files.draw_csv("first", 2, file)
         file.write_bytes(changed_bytes(file.read_bytes().replace(b",\n", b",cat\n"), luck))
         with one_line():
-            random_sample.apply_csv("first", file, reviewer="bob")
+            draw_files.apply_csv("first", file, reviewer="bob")
     else:
         if kind.endswith("npy"):
             np.save(file, np.full((NUM, 2), 0.5))

@@ -238,7 +238,7 @@ def _many(one: Cluster, luck: random.Random, place: Path) -> set[tuple[str, str]
 def _write(number: int, told: Path) -> None:
     from auditor.catalog import db
     from auditor.ground.errors import AuditorError
-    from auditor.review import decisions, random_sample
+    from auditor.review import decisions, drawing
 
     db.close_all()
     with told.open("a") as file:
@@ -254,4 +254,4 @@ def _write(number: int, told: Path) -> None:
                 if turn % 9 == 8:
                     decisions.undo_last(1, f"w{number}")
                 if turn == 5:
-                    random_sample.draw("first", 1, seed=number)
+                    drawing.draw("first", 1, seed=number)

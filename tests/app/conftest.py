@@ -14,7 +14,7 @@ from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.importing import imports
 from auditor.pictures import cache
-from auditor.review import random_sample
+from auditor.review import blind, drawing
 
 NUM_SAMPLES = 240
 NUM_WRONG = 24
@@ -48,9 +48,9 @@ def verify_sixty() -> None:
     with session() as open_session:
         truth = cache.true_labels(datasets.get(open_session, DATASET))
     assert truth is not None
-    draw = random_sample.draw(DATASET, 60)
+    draw = drawing.draw(DATASET, 60)
     for sample in draw.sample_ids:
-        random_sample.record(draw.id, sample, "label", label=int(truth[sample]), reviewer="Ada")
+        blind.record(draw.id, sample, "label", label=int(truth[sample]), reviewer="Ada")
 
 
 def make_home(folder: Path) -> None:

@@ -12,7 +12,7 @@ from PIL import Image
 
 from auditor.catalog import scores
 from auditor.catalog.db import session
-from auditor.review import decisions, random_sample
+from auditor.review import blind, decisions, drawing
 from tests.app.conftest import DATASET
 from tests.browser.conftest import WAIT_MS, Server, in_colours, open_page, still
 from tests.browser.test_review import OLDER
@@ -103,8 +103,8 @@ def open_import_preview(page: Any, server: Server) -> None:
 
 
 def open_verified(page: Any, server: Server) -> None:
-    for draw, sample in random_sample.pending(1):
-        random_sample.record(draw, sample, "unsure", reviewer="Ada")
+    for draw, sample in blind.pending(1):
+        blind.record(draw, sample, "unsure", reviewer="Ada")
     open_page(page, server, f"verify?{OLDER}")
     page.get_by_test_id("verified").wait_for(timeout=WAIT_MS)
 
@@ -162,7 +162,7 @@ def findings_at_every_size(page: Any, name: str, artifacts: Path) -> list[tuple[
 def test_screens__have_no_serious_finding_and_fit_the_window(
     browser: Any, running: Server, artifacts: Path
 ) -> None:
-    random_sample.draw(DATASET, 4)
+    drawing.draw(DATASET, 4)
     context = browser.new_context()
     context.add_cookies([{"name": "auditor_reviewer", "value": "Ada", "url": running.url}])
     page = context.new_page()

@@ -11,7 +11,7 @@ from app.server import bench
 from app.session import state
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
-from auditor.review import random_sample
+from auditor.review import drawing
 from tests.app.conftest import DATASET
 from tests.browser.conftest import WAIT_MS, Server, choose, filtered, open_page, wait_until
 from tests.browser.test_review import OLDER, bench_of, decisions, open_as_ada, shown_sample
@@ -232,7 +232,7 @@ def test_suspects__a_verdict_over_ones_own_of_another_window_is_told(browser: An
 def test_verify__quick_keys_to_the_end_of_a_draw_and_a_refused_one_comes_back(
     browser: Any, running: Server
 ) -> None:
-    draw = random_sample.draw(DATASET, 8)
+    draw = drawing.draw(DATASET, 8)
     page = open_as_ada(browser, running, "verify")
     page.get_by_test_id("judge").wait_for(timeout=WAIT_MS)
     seventh, last = draw.sample_ids[6:]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from auditor.numbers import listing
-from auditor.review import decisions, random_sample
+from auditor.review import blind, decisions, drawing
 from tests.browser.conftest import WAIT_MS, Server, downloaded, open_page, settled, wait_until
 from tests.browser.test_axe import findings_at_every_size
 from tests.forker import Forker
@@ -73,8 +73,8 @@ def test_numbers__from_the_suspects_to_the_cleaned_table(
     page.keyboard.press("n")  # switched off
     page.get_by_role("button", name="Not sure", exact=True).click()
     page.get_by_text("1 sample to check").wait_for(timeout=WAIT_MS)
-    assert random_sample.num_judged(dataset.id) == 1
-    assert random_sample.tolerance_of(dataset.id) == 0.5
+    assert blind.num_judged(dataset.id) == 1
+    assert drawing.tolerance_of(dataset.id) == 0.5
 
     settled(page)
     page.get_by_role("button", name="Export the cleaned numbers").click(timeout=WAIT_MS)

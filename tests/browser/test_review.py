@@ -14,7 +14,7 @@ import pytest
 from auditor.audits import arrays
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
-from auditor.review import random_sample
+from auditor.review import blind, drawing, verifying
 from auditor.statistics import NO_CLASS
 from tests.app.conftest import DATASET, NAMES
 from tests.browser.conftest import (
@@ -233,7 +233,7 @@ def test_phone__the_card_is_the_first_thing_and_nothing_scrolls_sideways(
 def test_verify__every_one_of_ten_classes_has_a_digit_and_e_means_no_class_fits(
     browser: Any, running: Server, artifacts: Path
 ) -> None:
-    draw = random_sample.draw(DATASET, 4)
+    draw = drawing.draw(DATASET, 4)
     page = open_as_ada(browser, running, "verify")
     judged = page.get_by_test_id("verify")
     page.get_by_test_id("judge").wait_for(timeout=WAIT_MS)
@@ -241,8 +241,8 @@ def test_verify__every_one_of_ten_classes_has_a_digit_and_e_means_no_class_fits(
     for number, key in enumerate(["0", "e", "2"], start=1):
         page.keyboard.press(key)
         page.locator(f"[data-testid=verify][data-judged='{number}']").wait_for(timeout=WAIT_MS)
-    wait_until(lambda: random_sample.num_judged(1) == 3, "three verdicts in the database")
-    assert random_sample.standing(1).true_labels.tolist() == [9, NO_CLASS, 1]
+    wait_until(lambda: blind.num_judged(1) == 3, "three verdicts in the database")
+    assert verifying.rows(1).true_labels.tolist() == [9, NO_CLASS, 1]
     keys = judged.locator(".row.classes .action").all_inner_texts()
     assert all(text.startswith("0") for text in keys if sorted(NAMES)[9] in text)
     assert "E\nNo class fits" in judged.inner_text()
@@ -254,7 +254,7 @@ def test_verify__classes_that_end_in_a_digit_have_it_as_their_key_and_help_lists
 ) -> None:
     with session() as open_session:
         datasets.change(open_session, 1, class_names=[f"digit {i}" for i in range(10)])
-    random_sample.draw(DATASET, 4)
+    drawing.draw(DATASET, 4)
     page = open_as_ada(browser, running, "verify")
     page.get_by_test_id("judge").wait_for(timeout=WAIT_MS)
     page.keyboard.press("?")
@@ -266,8 +266,8 @@ def test_verify__classes_that_end_in_a_digit_have_it_as_their_key_and_help_lists
     assert all(text == f"{text[-1]}\ndigit {text[-1]}" for text in texts)
     page.keyboard.press("4")
     page.locator("[data-testid=verify][data-judged='1']").wait_for(timeout=WAIT_MS)
-    wait_until(lambda: random_sample.num_judged(1) == 1, "the verdict in the database")
-    assert random_sample.standing(1).true_labels.tolist() == [4]
+    wait_until(lambda: blind.num_judged(1) == 1, "the verdict in the database")
+    assert verifying.rows(1).true_labels.tolist() == [4]
 
 
 def test_map__a_lasso_leads_to_its_images(browser: Any, running: Server, artifacts: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from auditor.catalog import datasets
 from auditor.catalog.db import session
-from auditor.review import decisions, random_sample
+from auditor.review import decisions, drawing
 from tests.app.conftest import DATASET
 from tests.browser.conftest import WAIT_MS, Server, settled, wait_until
 from tests.forker import Forker
@@ -119,7 +119,7 @@ def test_sign_in__by_the_header_of_a_proxy(
         ben.get_by_test_id("stSidebar").get_by_text("ben").wait_for(timeout=WAIT_MS)
         assert "Suspects" in screens(ben)  # whoever is no owner reviews, where no reviewers are named
         assert not {"Import", "Audit", "Export"} & screens(ben)
-        random_sample.draw(DATASET, 5)
+        drawing.draw(DATASET, 5)
         ada = browser.new_context(extra_http_headers={"X-Forwarded-User": "ada"}).new_page()
         for page, has_field in ((ada, True), (ben, False)):
             page.goto(f"{server.url}/verify?dataset={DATASET}", timeout=WAIT_MS)

@@ -12,7 +12,7 @@ import pytest
 from app.server import bench
 from auditor.catalog import reviews
 from auditor.catalog.db import session
-from auditor.review import log, random_sample
+from auditor.review import blind, drawing, log, verifying
 from tests.app.conftest import DATASET
 from tests.browser.conftest import WAIT_MS, Server, answered, settled, wait_until
 from tests.browser.test_fast_keys import press, queue
@@ -79,7 +79,7 @@ def test_digits__mean_the_same_class_on_suspects_as_on_verify(browser: Any, runn
     shown = [one["label"] for one in bench.card({"audit": 1, "sample": first["sample"]})["classes"]]
     # The card lists the likeliest first: a class whose place in that list is another one than its own.
     expected = next(label for place, label in enumerate(shown) if place != label < 9)
-    random_sample.draw(DATASET, 1)
+    drawing.draw(DATASET, 1)
     page = bench_of(browser, running)
     press(page, str(expected + 1))
     wait_until(lambda: first["sample"] in decisions(), "the verdict of the digit")
@@ -90,8 +90,8 @@ def test_digits__mean_the_same_class_on_suspects_as_on_verify(browser: Any, runn
     page.get_by_test_id("judge").wait_for(timeout=WAIT_MS)
     settled(page)
     press(page, str(expected + 1))
-    wait_until(lambda: random_sample.num_judged(1) == 1, "the blind verdict")
-    assert random_sample.standing(1).true_labels.tolist() == [expected]
+    wait_until(lambda: blind.num_judged(1) == 1, "the blind verdict")
+    assert verifying.rows(1).true_labels.tolist() == [expected]
     assert second["sample"] not in decisions()
 
 
@@ -206,18 +206,18 @@ def test_undo__works_after_the_last_sample(browser: Any, running: Server) -> Non
     page.get_by_role("button", name="Undo").click()
     page.locator(f"[data-testid=card][data-sample='{sample}']").wait_for(timeout=WAIT_MS)
     wait_until(lambda: decisions() == {}, "the verdict taken back")
-    last = random_sample.draw(DATASET, 2).sample_ids[1]
+    last = drawing.draw(DATASET, 2).sample_ids[1]
     page.goto(f"{running.url}/verify?{OLDER}")
     page.get_by_test_id("judge").wait_for(timeout=WAIT_MS)
     settled(page)
     press(page, "ee")
     page.get_by_test_id("verified").wait_for(timeout=WAIT_MS)
-    wait_until(lambda: random_sample.num_judged(1) == 2, "both judged")
+    wait_until(lambda: blind.num_judged(1) == 2, "both judged")
     page.get_by_role("button", name=re.compile("Check .* more")).wait_for(timeout=WAIT_MS)
     settled(page)
     press(page, "z")
     page.locator(f"[data-testid=judge][data-sample='{last}'] >> visible=true").wait_for(timeout=WAIT_MS)
-    wait_until(lambda: random_sample.num_judged(1) == 1, "the last one taken back")
+    wait_until(lambda: blind.num_judged(1) == 1, "the last one taken back")
 
 
 def test_pair__opens_as_many_as_it_says(browser: Any, running: Server) -> None:

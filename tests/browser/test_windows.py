@@ -8,7 +8,7 @@ import pytest
 
 from auditor.catalog import reviews
 from auditor.catalog.db import session
-from auditor.review import random_sample
+from auditor.review import drawing
 from tests.app.conftest import DATASET
 from tests.browser.conftest import WAIT_MS, Server, answered, filtered, settled, wait_until
 from tests.browser.test_fast_keys import blind, press
@@ -34,7 +34,7 @@ def test_suspects__the_mode_outlives_a_reload_and_another_filter(browser: Any, r
 
 
 def test_verify__undo_after_a_reload_goes_back_over_every_verdict(browser: Any, running: Server) -> None:
-    draw = random_sample.draw(DATASET, 6)
+    draw = drawing.draw(DATASET, 6)
     page = open_as_ada(browser, running, "verify")
     page.get_by_test_id("judge").wait_for(timeout=WAIT_MS)
     press(page, "1en")
@@ -56,7 +56,7 @@ def test_verify__undo_after_a_reload_goes_back_over_every_verdict(browser: Any, 
 
 
 def test_verify__two_people_share_a_draw(browser: Any, running: Server) -> None:
-    drawn = random_sample.draw(DATASET, 60).sample_ids
+    drawn = drawing.draw(DATASET, 60).sample_ids
     ada = open_as_ada(browser, running, "verify")
     ada.get_by_test_id("judge").wait_for(timeout=WAIT_MS)
     bob = open_as_ada(browser, running, "verify", reviewer="Bob")

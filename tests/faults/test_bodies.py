@@ -18,7 +18,7 @@ from app.session import access
 from auditor.catalog import reviews
 from auditor.catalog.db import session
 from auditor.ground.errors import ReviewError
-from auditor.review import decisions, random_sample
+from auditor.review import blind, decisions, drawing
 from tests.auditor.catalogs import add_dataset
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -92,9 +92,9 @@ def test_decide__takes_the_whole_numbers_of_numpy() -> None:
 
 def test_record__checks_types_as_the_routes_do() -> None:
     add_dataset()
-    drawn = random_sample.draw("few", 10)
+    drawn = drawing.draw("few", 10)
     with pytest.raises(ReviewError, match=r"label: must be a whole number"):
-        random_sample.record(drawn.id, drawn.sample_ids[0], "label", label=0.5, reviewer="ann")  # type: ignore[arg-type]
+        blind.record(drawn.id, drawn.sample_ids[0], "label", label=0.5, reviewer="ann")  # type: ignore[arg-type]
 
 
 BROKEN = [

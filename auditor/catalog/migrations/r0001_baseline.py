@@ -271,6 +271,7 @@ def upgrade() -> None:
         needed("dataset_id", sa.Integer),
         needed("sample_id", sa.Integer),
         needed("review_id", sa.Integer),
+        needed("is_disputed", sa.Boolean),
         sa.ForeignKeyConstraint(
             ["dataset_id"],
             ["dataset.id"],

@@ -12,7 +12,7 @@ from app.panels import judging
 from app.server import masks
 from auditor.ground.vocabulary import UNDO
 from auditor.masks import results
-from auditor.review import decisions, random_sample
+from auditor.review import blind, decisions, verifying
 from tests.app.screens.opened import asked_of, made_by, open_page, press
 from tests.masked import WRONG, Audited
 
@@ -28,7 +28,7 @@ def test_masks__a_random_sample_is_judged_without_a_suggestion(audited_masks: Au
     app.radio[0].set_value("Random sample").run()
     app.number_input[0].set_value(2)
     press(app, "Draw at random and start")
-    (draw, first), (_, second) = random_sample.pending(dataset.id)
+    (draw, first), (_, second) = blind.pending(dataset.id)
     asked = asked_of(app)
     assert (asked["item"]["sample"], asked["item"]["draw"]) == (first, draw)
     assert [layer.split("/")[-1] for layer in asked["item"]["layers"]] == ["given.png"]
@@ -38,7 +38,7 @@ def test_masks__a_random_sample_is_judged_without_a_suggestion(audited_masks: Au
         judging.judge_blind(dataset, "ada", said)
     found = {i: (row.decision, row.kind, row.labels) for i, row in decisions.outcomes(dataset.id).items()}
     assert found == {first: ("relabel", "blind", None), second: ("keep", "blind", None)}
-    assert random_sample.standing(dataset.id).true_labels.tolist() == [-1, 0]
+    assert verifying.rows(dataset.id).true_labels.tolist() == [-1, 0]
     assert masks.card({"audit": audited_masks.audit_id, "sample": first})["decision"] is None
     app.run()
     assert asked_of(app)["item"] is None
@@ -48,7 +48,7 @@ def test_masks__a_random_sample_is_judged_without_a_suggestion(audited_masks: Au
         "the first waits for its right regions"
     )
     judging.judge_blind(dataset, "ada", {"name": UNDO})
-    assert random_sample.pending(dataset.id) == [(draw, second)]
+    assert blind.pending(dataset.id) == [(draw, second)]
 
 
 def test_masks__a_job_packs_the_cleaned_masks(audited_masks: Audited) -> None:

@@ -14,7 +14,7 @@ from auditor.audits import plan
 from auditor.backbones import features
 from auditor.ground.vocabulary import UNDO
 from auditor.numbers import listing
-from auditor.review import decisions, random_sample
+from auditor.review import blind, decisions, drawing
 from tests.app.screens.opened import asked_of, made_by, open_page, press
 from tests.numbered import NUM, WRONG, make_home
 
@@ -57,7 +57,7 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
     app.number_input[1].set_value(0.5)
     assert [one.value for one in app.subheader] == ["How many numbers are wrong?"]
     press(app, "Draw at random and start")
-    (draw_id, first), *_ = random_sample.pending(dataset.id)
+    (draw_id, first), *_ = blind.pending(dataset.id)
     asked = asked_of(app)
     assert (asked["item"]["sample"], asked["item"]["draw"]) == (first, draw_id)
     assert set(asked["item"]) == {"sample", "draw", "progress", "question", "number"}, "nothing is told"
@@ -66,9 +66,9 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
     judging.judge_blind(dataset, "ada", said)
     verdict = decisions.outcomes(dataset.id)[first]
     assert (verdict.draw_id, verdict.number) == (draw_id, 2.0 * first)
-    assert random_sample.num_judged(dataset.id) == 1
-    assert np.isclose(random_sample.tolerance_of(dataset.id), 0.5)
-    assert NUM > len(random_sample.pending(dataset.id)) == 2
+    assert blind.num_judged(dataset.id) == 1
+    assert np.isclose(drawing.tolerance_of(dataset.id), 0.5)
+    assert NUM > len(blind.pending(dataset.id)) == 2
 
 
 def test_numbers__a_job_writes_the_cleaned_table(ages: None) -> None:

@@ -23,8 +23,8 @@ from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
 from auditor.ground.settings import settings
+from auditor.review import blind, drawing, log, people
 from auditor.review import decisions as reviewing
-from auditor.review import log, people, random_sample
 from tests.app.conftest import NUM_SAMPLES, NUM_TEST, verify_sixty
 from tests.app.screens.opened import wait_until_over
 from tests.helpers import suggestions
@@ -141,7 +141,7 @@ def test_home__names_are_text() -> None:
 @pytest.mark.usefixtures("copied_home")
 @pytest.mark.parametrize("page", ["suspects", "verify"])
 def test_reviewer__is_asked_once(page: str) -> None:
-    random_sample.draw(DATASET, 4)
+    drawing.draw(DATASET, 4)
     app = open_page(page)
     app.text_input(key="reviewer_name").input("Ada")
     next(button for button in app.button if button.label == "Start").click().run()
@@ -156,7 +156,7 @@ def test_suspects__leads_to_verify_until_something_is_drawn() -> None:
         return [link.proto.label for link in links if link.proto.label == "How many are wrong? Verify"]
 
     assert len(hints()) == 1
-    random_sample.draw(DATASET, 4)
+    drawing.draw(DATASET, 4)
     assert hints() == []
 
 
@@ -165,12 +165,12 @@ def test_verify__draws_at_random_and_shows_what_is_known() -> None:
     app = open_page("verify", reviewer="Ada")
     app.number_input(key="verify_size").set_value(12).run()
     app.button(key="verify_draw").click().run()
-    pending = random_sample.pending(1)
+    pending = blind.pending(1)
     assert len(pending) == 12
     with session() as open_session:
         given = datasets.given_labels(open_session, 1)
     for judged, (draw, sample) in enumerate(pending, start=1):
-        random_sample.record(draw, sample, "label", label=int(given[sample]), reviewer="Ada")
+        blind.record(draw, sample, "label", label=int(given[sample]), reviewer="Ada")
         if judged == 10:  # while people judge, not only when all is judged, and with nothing promised yet
             assert "At any moment: " in texts(app.run())
     app.run()
@@ -202,9 +202,9 @@ def stored() -> tuple[str, int, float]:
 
 @pytest.mark.usefixtures("copied_home")
 def test_verify__verdicts_reach_the_ranking() -> None:
-    draw = random_sample.draw(DATASET, 20)
+    draw = drawing.draw(DATASET, 20)
     for sample in draw.sample_ids:
-        random_sample.record(draw.id, sample, "label", label=0, reviewer="Ada")
+        blind.record(draw.id, sample, "label", label=0, reviewer="Ada")
     app = open_page("verify", reviewer="Ada")
     kind, num_issues, error_probability = stored()
     assert kind == "guess"
@@ -221,9 +221,9 @@ def test_verify__verdicts_reach_the_ranking() -> None:
 @pytest.mark.usefixtures("copied_home")
 def test_engines__show_the_scores_of_the_last_settling() -> None:
     open_page("engines")
-    draw = random_sample.draw(DATASET, 200)
+    draw = drawing.draw(DATASET, 200)
     for sample in draw.sample_ids:
-        random_sample.record(draw.id, sample, "label", label=0, reviewer="Ada")
+        blind.record(draw.id, sample, "label", label=0, reviewer="Ada")
     before = readers.score_table(readers.audits_of(1)[0])
     settle.settle(1)
     with session() as open_session:
@@ -257,7 +257,7 @@ def test_engines__a_switch_says_whether_earlier_runs_are_heard() -> None:
 
 @pytest.mark.usefixtures("copied_home")
 def test_verify__says_how_well_people_judge() -> None:
-    draw = random_sample.draw(DATASET, 12)
+    draw = drawing.draw(DATASET, 12)
     seen = [one for one in range(40) if one not in draw.sample_ids]
     for sample in seen:
         for name in ("Ada", "Bob"):
@@ -275,12 +275,12 @@ def test_verify__says_how_well_people_judge() -> None:
 
 @pytest.mark.usefixtures("copied_home")
 def test_verify__more_are_drawn_on_request() -> None:
-    draw = random_sample.draw(DATASET, 1)
-    random_sample.record(draw.id, draw.sample_ids[0], "unsure", reviewer="Ada")
+    draw = drawing.draw(DATASET, 1)
+    blind.record(draw.id, draw.sample_ids[0], "unsure", reviewer="Ada")
     app = open_page("verify", reviewer="Ada")
     app.button(key="verify_more").click().run()
-    assert len(random_sample.pending(1)) == random_sample.FIRST_SIZE
-    assert random_sample.next_size(1) == NUM_SAMPLES - 1 - random_sample.FIRST_SIZE
+    assert len(blind.pending(1)) == drawing.FIRST_SIZE
+    assert drawing.next_size(1) == NUM_SAMPLES - 1 - drawing.FIRST_SIZE
 
 
 def accept_three() -> str:

@@ -31,7 +31,7 @@ from auditor.catalog import db, jobs
 from auditor.ground.errors import AuditorError
 from auditor.ground.settings import settings
 from auditor.importing import imports
-from auditor.review import random_sample
+from auditor.review import blind, drawing, verifying
 from tests.helpers import WAIT_S
 
 pytestmark = pytest.mark.usefixtures("copied_home")
@@ -189,7 +189,7 @@ def test_queue__an_unexpected_error_is_logged_with_the_id_that_is_shown(
 
 
 def test_blind__verdict_is_recorded_and_taken_back(client: Client) -> None:
-    draw = random_sample.draw(DATASET, 4)
+    draw = drawing.draw(DATASET, 4)
     sample = draw.sample_ids[0]
     verdict = {
         "token": "a",
@@ -201,15 +201,15 @@ def test_blind__verdict_is_recorded_and_taken_back(client: Client) -> None:
     }
     answer = {"token": "a", "judged_before_by": None, "judged": [f"{draw.id}/{sample}"]}
     assert client.post("blind", {"verdicts": [verdict]}).json() == {"results": [answer]}
-    assert random_sample.standing(1).true_labels.tolist() == [3]
+    assert verifying.rows(1).true_labels.tolist() == [3]
     client.post("blind-undo", {"draw": draw.id, "sample": sample, "reviewer": "Ada"})
-    assert random_sample.standing(1).size == 0
+    assert verifying.rows(1).size == 0
 
 
 def test_blind_undo__names_the_reviewers_verdict_before(client: Client) -> None:
-    draw = random_sample.draw(DATASET, 4)
+    draw = drawing.draw(DATASET, 4)
     for sample, reviewer in zip(draw.sample_ids, ("Ada", "Ada", "Grace", "Ada"), strict=True):
-        random_sample.record(draw.id, sample, "unsure", reviewer=reviewer)
+        blind.record(draw.id, sample, "unsure", reviewer=reviewer)
     told = []
     for place in (3, 1, 0):
         body = {"draw": draw.id, "sample": draw.sample_ids[place], "reviewer": "Ada"}
@@ -222,12 +222,12 @@ def test_blind_undo__names_the_reviewers_verdict_before(client: Client) -> None:
 
 
 def test_blind__a_sample_outside_the_draw_is_refused(client: Client) -> None:
-    draw = random_sample.draw(DATASET, 4)
+    draw = drawing.draw(DATASET, 4)
     other = next(i for i in range(240) if i not in draw.sample_ids)
     verdict = {"token": "a", "draw": draw.id, "sample": other, "decision": "unsure", "reviewer": "Ada"}
     answer = client.post("blind", {"verdicts": [verdict]}).json()["results"][0]
     assert "error" in answer
-    assert random_sample.standing(1).size == 0
+    assert verifying.rows(1).size == 0
 
 
 def test_token__only_the_owner_can_read_it(copied_home: Path) -> None:
@@ -259,7 +259,7 @@ def test_token__servers_that_start_together_have_the_same(tmp_path: Path) -> Non
 def test_post__a_locked_catalog_is_no_word_against_a_verdict(
     client: Client, monkeypatch: pytest.MonkeyPatch, copied_home: Path, route: str
 ) -> None:
-    draw = random_sample.draw(DATASET, 4)
+    draw = drawing.draw(DATASET, 4)
     verdict = {"token": "a", "dataset": 1, "draw": draw.id, "sample": draw.sample_ids[0], "reviewer": "Ada"}
     verdict |= {"decision": "keep"} if route == "verdicts" else {"decision": "exclude"}
     db.close_all()

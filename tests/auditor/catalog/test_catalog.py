@@ -20,7 +20,7 @@ from auditor.catalog.db import close_all, session
 from auditor.catalog.records import now
 from auditor.cli import doctor
 from auditor.ground.errors import AuditorError, JobRefusedError, NotFoundError, ReviewError
-from auditor.review import decisions, random_sample
+from auditor.review import blind, decisions, drawing
 from tests.auditor.catalogs import add_dataset, at_once, first_epoch, queued_audit
 
 NO_PROCESS = 4_194_303
@@ -42,7 +42,7 @@ def test_times__any_zone_is_stored_as_the_moment_that_it_is(home: Path, zone: st
 def test_draw__draws_of_the_same_moment_share_no_sample(home: Path) -> None:
     dataset_id = add_dataset()
     for _ in range(4):
-        at_once(*[lambda: random_sample.draw("few", 2)] * 4)
+        at_once(*[lambda: drawing.draw("few", 2)] * 4)
     with session() as open_session:
         rows = draws.of_dataset(open_session, dataset_id)
     drawn = [sample for row in rows for sample in row.sample_ids]
@@ -166,14 +166,14 @@ def new_numbers() -> list[int]:
     dataset_id = add_dataset()
     with session() as open_session:
         audit_id = audits.create(open_session, queued_audit(dataset_id), [])
-    return [dataset_id, audit_id, random_sample.draw("few", 2).id or 0]
+    return [dataset_id, audit_id, drawing.draw("few", 2).id or 0]
 
 
 def test_create__numbers_of_what_was_removed_are_never_given_again(home: Path) -> None:
     assert new_numbers() == [1, 1, 1]
     assert numbers_after_removal() == [2, 2, 2]
     with pytest.raises(NotFoundError, match="no draw 1"):
-        random_sample.record(1, 0, "label", label=0, reviewer="an open tab")
+        blind.record(1, 0, "label", label=0, reviewer="an open tab")
     with pytest.raises(ReviewError, match="no dataset 1"):
         decisions.decide(1, 0, "keep", reviewer="an open tab")
 

@@ -18,7 +18,7 @@ from auditor.ground.errors import AuditorError
 from auditor.importing.imports import import_dataset
 from auditor.outputs import export
 from auditor.pictures import cache
-from auditor.review import decision_files, decisions, random_sample
+from auditor.review import decision_files, decisions, drawing
 from tests.auditor.catalog import many_rows
 from tests.auditor.catalogs import add_dataset, at_once, first_epoch, queued_audit
 from tests.helpers import suggestions, write_digits
@@ -91,7 +91,7 @@ def test_decide__both_first_decisions_of_the_same_moment_are_kept(empty_postgres
 
 def test_draw__draws_of_the_same_moment_share_no_sample(empty_postgres: str) -> None:
     dataset_id = add_dataset()
-    at_once(*[lambda: random_sample.draw("few", 5)] * 6)
+    at_once(*[lambda: drawing.draw("few", 5)] * 6)
     with db.session() as open_session:
         rows = draws.of_dataset(open_session, dataset_id)
     assert len({sample for row in rows for sample in row.sample_ids}) == 30

@@ -12,7 +12,7 @@ from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.cli import demo
 from auditor.ground.errors import ExportRefusedError
-from auditor.review import decisions, random_sample
+from auditor.review import blind, decisions, drawing
 
 
 def test_run__finds_most_planted_errors_and_keeps_reviews(home: Path, tmp_path: Path) -> None:
@@ -42,9 +42,9 @@ def test_free_name__verdicts_of_a_person_and_waiting_audits_are_kept(home: Path)
     assert demo._free_name() == "digits-2"  # its worker may be about to start
     with session() as open_session:
         audits.set_status(open_session, audit_id, "cancelled")
-    draw = random_sample.draw("digits", 4)
+    draw = drawing.draw("digits", 4)
     for sample_id, reviewer in zip(draw.sample_ids, ["demo", "ada"], strict=False):
-        random_sample.record(draw.id, sample_id, "label", label=3, reviewer=reviewer)
+        blind.record(draw.id, sample_id, "label", label=3, reviewer=reviewer)
     assert demo._free_name() == "digits-2"
-    random_sample.undo(draw.id, draw.sample_ids[1], reviewer="ada")
+    blind.undo(draw.id, draw.sample_ids[1], reviewer="ada")
     assert demo._free_name() == "digits"

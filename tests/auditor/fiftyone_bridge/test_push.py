@@ -22,7 +22,7 @@ from auditor.fiftyone_bridge import fields, sync
 from auditor.ground.errors import FiftyOneError
 from auditor.importing import imports
 from auditor.pictures import cache
-from auditor.review import random_sample
+from auditor.review import blind, drawing
 from tests.helpers import QUICK_OPTIONS, Digits, write_digits
 
 TINY_COTEACHING = {
@@ -70,10 +70,10 @@ def test_push__everything_of_the_audit_is_there(pushed: Any, audited: tuple[Digi
 
 def test_load__blind_verdicts_stand_apart_from_decisions(audited: tuple[Digits, int]) -> None:
     digits, _ = audited
-    draw = random_sample.draw("digits", 3, seed=0)
+    draw = drawing.draw("digits", 3, seed=0)
     seen, excluded, waiting = draw.sample_ids
-    random_sample.record(draw.id, seen, "label", label=int(digits.true_labels[seen]), reviewer="ada")
-    random_sample.record(draw.id, excluded, "exclude", reviewer="ada")
+    blind.record(draw.id, seen, "label", label=int(digits.true_labels[seen]), reviewer="ada")
+    blind.record(draw.id, excluded, "exclude", reviewer="ada")
     columns = fields.load("digits")
     found = [None if review is None else review["blind"] for review in columns.reviews]
     assert (found[seen], found[excluded], found[waiting]) == (str(digits.true_labels[seen]), "exclude", None)

@@ -30,7 +30,7 @@ from auditor.ground.processes import BETWEEN_FORKS, may_fork, started
 from auditor.ground.progress import Progress
 from auditor.ground.settings import settings
 from auditor.jobs import Job, Overview, Reporter
-from auditor.review import decisions, random_sample
+from auditor.review import decisions, verifying
 from tests.auditor.sample_pictures import write_folder
 from tests.helpers import WAIT_S, Digits, verify_truthfully
 
@@ -210,7 +210,7 @@ def test_run__a_job_that_was_cancelled_before_it_began_does_nothing(home: Path) 
 
 def test_cancel__ends_a_comparison_that_goes_on_later(audited: tuple[Digits, int]) -> None:
     verify_truthfully(audited[0], 60)
-    held = set(random_sample.standing(1).sample_ids.tolist())
+    held = set(verifying.rows(1).sample_ids.tolist())
     decisions.decide(1, next(i for i in range(300) if i not in held), "exclude", reviewer="Ada")
     chosen = {"preset": "standard", "device": "cpu", "policy": "reviewed", "max_fdr": None, "audit_id": 1}
     job_id = jobs.start("compare", "digits", dataset_id=1, arguments=chosen)

@@ -22,7 +22,7 @@ from auditor.ground.errors import AuditFailedError, AuditorError, ExportRefusedE
 from auditor.ground.progress import Progress
 from auditor.ground.settings import settings
 from auditor.masks import auditing, deciding, exporting, listing, results
-from auditor.review import decisions, random_sample
+from auditor.review import decisions, verifying
 from tests.masked import RIGHT, WRONG, Audited, disc_in
 
 
@@ -206,7 +206,7 @@ def test_verify__right_and_wrong_masks_give_a_rate_and_promises(
     decide(audited_masks, WRONG[0], "relabel")
     given = results.given_masks(audited_masks.dataset)
     masks, labels, trusted = deciding.masks_to_train_on(audited_masks.dataset, given)
-    calibrating = random_sample.calibrating_ids(audited_masks.dataset.id)
+    calibrating = verifying.calibrating_ids(audited_masks.dataset.id)
     np.testing.assert_array_equal(masks[calibrating], given[calibrating])
     assert not trusted[calibrating].any()
     others = np.setdiff1d(np.arange(num), calibrating)

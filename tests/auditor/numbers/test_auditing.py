@@ -20,7 +20,7 @@ from auditor.ground.numbers import figure, number_text
 from auditor.ground.progress import Progress
 from auditor.numbers import exporting, listing
 from auditor.numbers.judging import LEVEL, judge
-from auditor.review import decisions, random_sample
+from auditor.review import decisions, draw_files, drawing
 from tests.numbered import NUM, WRONG, import_ages, make_home, write_table
 
 
@@ -152,10 +152,10 @@ def test_review__refuses_a_row_that_cannot_be_meant(ages: Path, row: str, said: 
 def test_verify__counts_as_wrong_what_is_farther_than_the_tolerance(audited: Path) -> None:
     out = audited / "sample.csv"
     with pytest.raises(VerificationError, match="Numbers need a tolerance"):
-        random_sample.draw("ages", 20)
-    drawn = random_sample.draw_csv("ages", 30, out, tolerance=0.5, purpose="rate")
+        drawing.draw("ages", 20)
+    drawn = draw_files.draw_csv("ages", 30, out, tolerance=0.5, purpose="rate")
     with pytest.raises(VerificationError, match="have the tolerance 0.5; name the same"):
-        random_sample.draw("ages", 5, tolerance=0.6)
+        drawing.draw("ages", 5, tolerance=0.6)
     rows = list(csv.DictReader(out.open()))
     for row in rows:
         truth = 2.0 * int(row["sample_id"])

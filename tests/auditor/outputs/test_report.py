@@ -17,7 +17,7 @@ from auditor.experiments import before_after
 from auditor.ground.errors import AuditFailedError, ExportRefusedError, NotFoundError
 from auditor.ground.progress import Progress
 from auditor.outputs import export, report
-from auditor.review import decisions, random_sample
+from auditor.review import blind, decisions
 from tests.auditor.conftest import Run
 from tests.helpers import QUICK_OPTIONS, Digits, verify_truthfully
 
@@ -82,7 +82,7 @@ def test_report__says_what_the_trusted_set_changed(audited: tuple[Digits, int]) 
 def test_before_after__cleaning_many_wrong_labels_helps(audited: tuple[Digits, int]) -> None:
     digits, _ = audited
     draw = verify_truthfully(digits, 100)
-    random_sample.record(draw.id, draw.sample_ids[0], "exclude", reviewer="ada")
+    blind.record(draw.id, draw.sample_ids[0], "exclude", reviewer="ada")
     held = set(draw.sample_ids)
     for sample_id in np.flatnonzero(digits.is_wrong):
         if int(sample_id) not in held:

@@ -20,8 +20,8 @@ from auditor.outputs.report_page import (
     picture_uri,
     report_html,
 )
+from auditor.statistics import part_intervals
 from auditor.statistics.consensus import combine
-from auditor.statistics.intervals import per_class_intervals
 from auditor.statistics.noise import class_reports, errors_left, trading_pairs
 from auditor.statistics.promises import promises
 from auditor.statistics.splits import SplitReport
@@ -67,9 +67,7 @@ def digits_report():
     found = combine([make_witness(world, n, 5.0) for n in "ab"], world.given_labels, 10, verified=verified)
     names = [f"digit {k}" for k in range(9)] + [NASTY]
     pairs = trading_pairs(world.given_labels, found.suggested_label, found.is_doubtful, 10)
-    intervals = per_class_intervals(
-        world.given_labels, verified.sample_ids, verified.is_wrong(world.given_labels), 10
-    )
+    intervals = part_intervals(world.given_labels, verified, verified.is_wrong(world.given_labels), 10)
     worst = np.argsort(found.trust_score)[:12]
     return ReportInput(
         dataset_name=NASTY,

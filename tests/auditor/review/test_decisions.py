@@ -15,7 +15,7 @@ from auditor.catalog.db import session
 from auditor.ground.errors import AuditorError, NotFoundError, ReviewError
 from auditor.ground.vocabulary import UNSEEN
 from auditor.outputs import export
-from auditor.review import decision_files, decisions, random_sample
+from auditor.review import blind, decision_files, decisions, drawing, verifying
 from auditor.review import log as decision_log
 from tests.helpers import Digits, suggestions, verify_truthfully
 
@@ -172,15 +172,13 @@ def test_apply_file__accepted_unseen_overrules_no_look(
 
 def test_page__a_blind_verdict_stands_as_decided(audited: tuple[Digits, int]) -> None:
     digits, audit_id = audited
-    draw = random_sample.draw("digits", 3, seed=0)
+    draw = drawing.draw("digits", 3, seed=0)
     kept, corrected, waiting = draw.sample_ids
     given = digits.given_labels
     other = int((given[corrected] + 1) % 10)
-    decisions.decide(
-        DATASET, kept, "exclude", reviewer="bob"
-    )  # overruled by the later verdict, as in an export
-    random_sample.record(draw.id, kept, "label", label=int(given[kept]), reviewer="ada")
-    random_sample.record(draw.id, corrected, "label", label=other, reviewer="ada")
+    decisions.decide(DATASET, kept, "unsure", reviewer="bob")
+    blind.record(draw.id, kept, "label", label=int(given[kept]), reviewer="ada")
+    blind.record(draw.id, corrected, "label", label=other, reviewer="ada")
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
         decided = scores.page(open_session, audit, scores.SuspectFilter(only_decided=True)).set_index(
@@ -212,11 +210,11 @@ def test_labels_to_train_on__corrections_are_trusted_and_exclusions_unlabeled(
 
 def test_labels_to_train_on__calibrating_rows_stay_as_given(audited: tuple[Digits, int]) -> None:
     digits, _ = audited
-    draw = random_sample.draw("digits", 20, seed=1)
+    draw = drawing.draw("digits", 20, seed=1)
     for sample_id in draw.sample_ids:
         label = int(digits.true_labels[sample_id])
-        decisions.decide(DATASET, sample_id, "exclude", reviewer="ada")
-        random_sample.record(draw.id, sample_id, "label", label=label, reviewer="ada")
+        decisions.decide(DATASET, sample_id, "unsure", reviewer="ada")
+        blind.record(draw.id, sample_id, "label", label=label, reviewer="ada")
     labels, trusted = decisions.labels_to_train_on(DATASET)
     even, odd = draw.sample_ids[::2], draw.sample_ids[1::2]
     assert labels[even].tolist() == digits.given_labels[even].tolist()
@@ -225,28 +223,51 @@ def test_labels_to_train_on__calibrating_rows_stay_as_given(audited: tuple[Digit
     assert trusted[odd].all()
 
 
-def test_outcomes__the_later_of_review_and_blind_verdict_stands(audited: tuple[Digits, int]) -> None:
+def test_outcomes__no_blind_verdict_overrules_a_look_and_two_people_are_in_dispute(
+    audited: tuple[Digits, int], tmp_path: Path
+) -> None:
     digits, _ = audited
-    draw = random_sample.draw("digits", 5, seed=1)
-    kept, corrected, excluded, unsure, reviewed = draw.sample_ids
+    draw = drawing.draw("digits", 7, seed=1)
+    kept, own, others, same, unsure, reviewed, twice = draw.sample_ids
     given = digits.given_labels
-    other = int((given[corrected] + 1) % 10)
-    decisions.decide(DATASET, corrected, "keep", reviewer="bob")
+    other = [int((given[one] + 1) % 10) for one in range(300)]
+    decisions.decide(DATASET, own, "relabel", label=other[own], reviewer="ada")
+    for one in (others, same):
+        decisions.decide(DATASET, one, "relabel", label=other[one], reviewer="bob")
     decisions.decide(DATASET, unsure, "exclude", reviewer="bob")
-    random_sample.record(draw.id, kept, "label", label=int(given[kept]), reviewer="ada")
-    random_sample.record(draw.id, corrected, "label", label=other, reviewer="ada")
-    random_sample.record(draw.id, excluded, "exclude", reviewer="ada")
-    random_sample.record(draw.id, unsure, "unsure", reviewer="ada")
-    random_sample.record(draw.id, reviewed, "label", label=int(given[reviewed]), reviewer="ada")
+    for one in (kept, own, others, reviewed, twice):
+        blind.record(draw.id, one, "label", label=int(given[one]), reviewer="ada")
+    blind.record(draw.id, same, "label", label=other[same], reviewer="ada")
+    blind.record(draw.id, unsure, "unsure", reviewer="ada")
+    blind.record(draw.id, twice, "label", label=other[twice], reviewer="eve")
     decisions.decide(DATASET, reviewed, "exclude", reviewer="bob")
     found = {i: (row.decision, row.label, row.reviewer) for i, row in decisions.outcomes(DATASET).items()}
     assert found == {
         kept: ("keep", None, "ada"),
-        corrected: ("relabel", other, "ada"),
-        excluded: ("exclude", None, "ada"),
+        own: ("relabel", other[own], "ada"),
+        others: ("disputed", None, "bob"),
+        same: ("relabel", other[same], "bob"),
         unsure: ("exclude", None, "bob"),
         reviewed: ("exclude", None, "bob"),
+        twice: ("disputed", None, "eve"),
     }
+    assert set(decision_log.disputed(DATASET)) == {own, others, unsure, reviewed, twice}
+    assert verifying.rows(DATASET).is_unsure.tolist() == [False, True, True, False, True, True, True]
+    out = tmp_path / "out.csv"
+    summary = export.export("digits", out)
+    assert (summary.num_relabel, summary.num_exclude, summary.num_disputed) == (2, 2, 2)
+    assert "2 labels on which people differ stay as they are" in summary.sentence
+    rows = pd.read_csv(out, dtype=str, keep_default_na=False).set_index("sample_id")
+    assert rows.review_decision[str(others)] == "disputed"
+    assert rows.cleaned_label[str(others)] == rows.given_label[str(others)]
+    # It comes back as no decision, and the same word once more, by somebody who looks, ends it.
+    decision_files.apply_file("digits", out, reviewer="eve")
+    assert decisions.outcomes(DATASET)[others].decision == "disputed"
+    decisions.decide(DATASET, others, "relabel", label=other[others], reviewer="bob", source="ruling")
+    assert decisions.outcomes(DATASET)[others].label == other[others]
+    assert others not in decision_log.disputed(DATASET)
+    blind.undo(draw.id, twice, reviewer="eve")
+    assert twice not in decisions.outcomes(DATASET)  # it waits to be judged afresh
 
 
 def write(path: Path, text: str) -> Path:

@@ -10,7 +10,7 @@ import pytest
 from auditor.catalog import draws
 from auditor.catalog.db import session
 from auditor.ground.errors import VerificationError
-from auditor.review import decisions, head_order, random_sample
+from auditor.review import blind, decisions, drawing, head_order
 from auditor.statistics import Looks, running_promises
 from tests.auditor.conftest import Run
 from tests.helpers import Digits
@@ -29,16 +29,16 @@ def test_start__is_the_same_order_ever_after_and_no_draw(audited: tuple[Digits, 
     assert first == second
     assert sorted(first.sample_ids) == sorted(first.head)
     assert first.sample_ids != first.head
-    assert random_sample.num_drawn(1) == 0
+    assert drawing.num_drawn(1) == 0
     with session() as open_session:
         assert draws.of_dataset(open_session, 1) == []
     with pytest.raises(VerificationError, match=r"is the order of a review"):
-        random_sample.record(first.id, first.head[0], "unsure", reviewer="ada")
+        blind.record(first.id, first.head[0], "unsure", reviewer="ada")
 
 
 def test_start__leaves_out_what_was_decided_or_drawn(audited: tuple[Digits, int]) -> None:
     digits, _ = audited
-    drawn = random_sample.draw("digits", 30, seed=1).sample_ids
+    drawn = drawing.draw("digits", 30, seed=1).sample_ids
     judge(digits, [sample for sample in range(40) if sample not in drawn])
     order = head_order.start(1)
     assert not set(order.head) & {*drawn, *range(40)}
@@ -76,20 +76,20 @@ def test_shown__a_sample_that_was_passed_over_counts_as_false(audited: tuple[Dig
 def test_shown__blind_verdicts_on_the_order_are_told_apart(audited: tuple[Digits, int]) -> None:
     digits, _ = audited
     order = head_order.start(1)
-    drawn = random_sample.draw("digits", 60, seed=0, purpose="promises")
-    blind = [one for one in drawn.sample_ids if one in set(order.head)]
-    assert head_order.num_blind_first(1) == len(blind)
-    assert set(head_order.waiting(order)) == set(order.head) - set(blind)
+    drawn = drawing.draw("digits", 60, seed=0, purpose="promises")
+    looked = [one for one in drawn.sample_ids if one in set(order.head)]
+    assert head_order.num_blind_first(1) == len(looked)
+    assert set(head_order.waiting(order)) == set(order.head) - set(looked)
     for sample in drawn.sample_ids:
         label = int(digits.true_labels[sample])
-        random_sample.record(drawn.id, sample, "label", label=label, reviewer="ada")
+        blind.record(drawn.id, sample, "label", label=label, reviewer="ada")
     assert head_order.num_blind_first(1) == 0
     found = head_order.shown(1)
-    assert found.num_looks == found.num_blind == len(blind) > 0
+    assert found.num_looks == found.num_blind == len(looked) > 0
     assert found.caution == ""
-    judge(digits, [one for one in order.sample_ids if one not in blind][:30])
+    judge(digits, [one for one in order.sample_ids if one not in looked][:30])
     found = head_order.shown(1)
-    assert (found.num_looks, found.num_blind) == (len(blind) + 30, len(blind))
+    assert (found.num_looks, found.num_blind) == (len(looked) + 30, len(looked))
     assert found.caution.startswith(f"30 of these {found.num_looks} looks had the suggestion in view. If it")
     only_blind = head_order.blind(1)
     assert only_blind.num_looks == only_blind.num_blind
@@ -100,10 +100,10 @@ def test_blind__a_further_draw_of_the_same_ranking_goes_on(audited: tuple[Digits
     assert head_order.blind(1) is None
     looks = []
     for seed in (0, 1):
-        drawn = random_sample.draw("digits", 40, seed=seed, purpose="promises")
+        drawn = drawing.draw("digits", 40, seed=seed, purpose="promises")
         for sample in drawn.sample_ids:
             label = int(digits.true_labels[sample])
-            random_sample.record(drawn.id, sample, "label", label=label, reviewer="ada")
+            blind.record(drawn.id, sample, "label", label=label, reviewer="ada")
         looks.append(head_order.blind(1).num_looks)
     assert looks[0] == 28
     assert looks[1] > looks[0] + 15
@@ -115,15 +115,15 @@ def test_influenced__compares_labels_that_chance_dealt_to_either_kind_of_look(
 ) -> None:
     digits, _ = audited
     assert head_order.influenced(1) is None
-    judge(digits, random_sample.draw("digits", 1, seed=9).sample_ids)  # no draw for promises
+    judge(digits, drawing.draw("digits", 1, seed=9).sample_ids)  # no draw for promises
     if order_first:
         head_order.start(1)
-    drawn = random_sample.draw("digits", 60, seed=0, purpose="promises")
+    drawn = drawing.draw("digits", 60, seed=0, purpose="promises")
     order = head_order.start(1)
-    blind = [one for one in drawn.sample_ids if one in set(drawn.head)]
+    looked = [one for one in drawn.sample_ids if one in set(drawn.head)]
     for sample in drawn.sample_ids:
         label = int(digits.true_labels[sample])
-        random_sample.record(drawn.id, sample, "label", label=label, reviewer="ada")
+        blind.record(drawn.id, sample, "label", label=label, reviewer="ada")
     assert head_order.influenced(1) is None  # nobody has looked with the suggestion in view
     compared = [one for one in order.sample_ids if one in set(drawn.head) - set(drawn.sample_ids)]
     # Whoever sees a suggestion takes it, right or wrong.
@@ -132,7 +132,7 @@ def test_influenced__compares_labels_that_chance_dealt_to_either_kind_of_look(
             decisions.decide(1, sample, "exclude", reviewer="ada", audit_id=1)
     found = head_order.influenced(1)
     assert found is not None
-    assert found.blind == (int(digits.is_wrong[blind].sum()), len(blind))
+    assert found.blind == (int(digits.is_wrong[looked].sum()), len(looked))
     assert found.shown == (len(compared), len(compared))
     assert found.low > 1
     assert "The suggestion seems to move verdicts" in found.sentence
@@ -141,10 +141,10 @@ def test_influenced__compares_labels_that_chance_dealt_to_either_kind_of_look(
 def test_influenced__leaves_out_what_was_reviewed_from_the_top(audited: tuple[Digits, int]) -> None:
     """Else the labels that are left in the order would be the less suspicious ones."""
     digits, _ = audited
-    drawn = random_sample.draw("digits", 60, seed=0, purpose="promises")
+    drawn = drawing.draw("digits", 60, seed=0, purpose="promises")
     for sample in drawn.sample_ids:
         label = int(digits.true_labels[sample])
-        random_sample.record(drawn.id, sample, "label", label=label, reviewer="ada")
+        blind.record(drawn.id, sample, "label", label=label, reviewer="ada")
     top = [one for one in drawn.head[:12] if one not in drawn.sample_ids]
     judge(digits, top)
     order = head_order.start(1)

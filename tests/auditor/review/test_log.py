@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.ground.vocabulary import UNSEEN
-from auditor.review import decisions, random_sample
+from auditor.review import blind, decisions, drawing
 from auditor.review import log as decision_log
 from tests.helpers import Digits
 
@@ -15,14 +15,14 @@ DATASET = 1
 def test_entries__verdicts_and_their_undos_stand_among_the_reviews(audited: tuple[Digits, int]) -> None:
     digits, audit_id = audited
     given = digits.given_labels
-    draw = random_sample.draw("digits", 2)
+    draw = drawing.draw("digits", 2)
     kept, corrected = draw.sample_ids
     other = int((given[corrected] + 1) % 10)
     assert decision_log.entries(DATASET).empty
     decisions.decide(DATASET, kept, "exclude", reviewer="bob")
-    random_sample.record(draw.id, kept, "label", label=int(given[kept]), reviewer="ada")
-    random_sample.record(draw.id, corrected, "label", label=other, reviewer="ada")
-    random_sample.undo(draw.id, corrected, reviewer="ada")
+    blind.record(draw.id, kept, "label", label=int(given[kept]), reviewer="ada")
+    blind.record(draw.id, corrected, "label", label=other, reviewer="ada")
+    blind.undo(draw.id, corrected, reviewer="ada")
     decisions.accept(DATASET, audit_id, [(corrected, other)], reviewer="bob")
     log = decision_log.entries(DATASET)
     assert log.review_kind.tolist() == ["suspect", "blind", "blind", "blind", UNSEEN]
@@ -39,27 +39,27 @@ def test_entries__verdicts_and_their_undos_stand_among_the_reviews(audited: tupl
 def test_conflicts__a_review_and_a_verdict_of_two_people_differ(
     audited: tuple[Digits, int], is_undone: bool
 ) -> None:
-    draw = random_sample.draw("digits", 1)
+    draw = drawing.draw("digits", 1)
     sample = draw.sample_ids[0]
     decisions.decide(DATASET, sample, "keep", reviewer="bob")
-    random_sample.record(draw.id, sample, "exclude", reviewer="ada")
+    blind.record(draw.id, sample, "exclude", reviewer="ada")
     if is_undone:
-        random_sample.undo(draw.id, sample, reviewer="ada")
+        blind.undo(draw.id, sample, reviewer="ada")
     table = decision_log.conflicts(DATASET)
     rows = list(zip(table.reviewer, table.decision, table.review_kind, table.stands, strict=True))
-    both = [("bob", "keep", "suspect", False), ("ada", "exclude", "blind", True)]
+    both = [("bob", "keep", "suspect", False), ("ada", "exclude", "blind", False)]
     assert rows == ([] if is_undone else both)
 
 
 def test_conflicts__verdicts_of_two_people_differ(audited: tuple[Digits, int]) -> None:
     digits, _ = audited
-    draw = random_sample.draw("digits", 2)
+    draw = drawing.draw("digits", 2)
     first, second = draw.sample_ids
     wrong = int((digits.given_labels[first] + 1) % 10)
-    random_sample.record(draw.id, first, "label", label=wrong, reviewer="ada")
-    random_sample.record(draw.id, first, "label", label=(wrong + 1) % 10, reviewer="bob")
+    blind.record(draw.id, first, "label", label=wrong, reviewer="ada")
+    blind.record(draw.id, first, "label", label=(wrong + 1) % 10, reviewer="bob")
     for name in ("ada", "bob"):
-        random_sample.record(draw.id, second, "label", label=wrong, reviewer=name)
+        blind.record(draw.id, second, "label", label=wrong, reviewer=name)
     table = decision_log.conflicts(DATASET)
     assert table.sample_id.tolist() == [first, first]
     assert table.reviewer.tolist() == ["ada", "bob"]

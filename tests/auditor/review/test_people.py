@@ -8,7 +8,7 @@ import pytest
 
 from auditor.audits import statements
 from auditor.ground.errors import VerificationError
-from auditor.review import decisions, log, people, random_sample
+from auditor.review import blind, decisions, drawing, log, people
 from tests.auditor.conftest import Run
 from tests.helpers import Digits
 
@@ -24,10 +24,10 @@ def settle_by_two(digits: Digits, samples: list[int]) -> None:
 
 def test_planted__settled_samples_stand_behind_drawn_ones_at_the_rate(audited: tuple[Digits, int]) -> None:
     digits, _ = audited
-    drawn = random_sample.draw("digits", 200).sample_ids
+    drawn = drawing.draw("digits", 200).sample_ids
     free = [sample for sample in range(300) if sample not in drawn]
     settle_by_two(digits, free[:40])
-    pending = random_sample.pending(1)
+    pending = blind.pending(1)
     dealt = people.planted(1, pending, "eve", 0.2)
     assert dealt == people.planted(1, pending, "eve", 0.2)
     controls = [one for one in dealt if one not in pending]
@@ -41,7 +41,7 @@ def test_planted__settled_samples_stand_behind_drawn_ones_at_the_rate(audited: t
 
 def test_record__a_control_decides_nothing(audited: tuple[Digits, int]) -> None:
     digits, _ = audited
-    draw = random_sample.draw("digits", 20)
+    draw = drawing.draw("digits", 20)
     control = next(sample for sample in range(300) if sample not in draw.sample_ids)
     settle_by_two(digits, [control])
     before, promised = decisions.outcomes(1), statements.promises(statements.load(1))
@@ -49,11 +49,11 @@ def test_record__a_control_decides_nothing(audited: tuple[Digits, int]) -> None:
     people.record(draw.id, control, "label", label=wrong, reviewer="eve")
     assert decisions.outcomes(1) == before
     assert statements.promises(statements.load(1)).keys() == promised.keys()
-    assert random_sample.num_judged(1) == 0
+    assert blind.num_judged(1) == 0
     assert log.disputed(1) == []
     assert decisions.undo_last(1, "eve") == []
     people.record(draw.id, draw.sample_ids[0], "unsure", reviewer="eve", label=None)
-    assert random_sample.num_judged(1) == 1
+    assert blind.num_judged(1) == 1
     stranger = next(
         one for one in range(300) if one not in {control, *draw.sample_ids} and one not in exemplars()
     )
@@ -71,7 +71,7 @@ def exemplars() -> set[int]:
 
 def test_people__accuracy_on_controls_and_agreement(audited: tuple[Digits, int], run: Run) -> None:
     digits, _ = audited
-    draw = random_sample.draw("digits", 20)
+    draw = drawing.draw("digits", 20)
     free = [sample for sample in range(300) if sample not in draw.sample_ids][:40]
     settle_by_two(digits, free)
     for place, sample in enumerate(free[:20]):

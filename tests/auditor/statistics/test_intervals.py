@@ -11,7 +11,6 @@ from auditor.statistics.intervals import (
     clopper_pearson,
     confidence_sequence,
     hypergeometric_interval,
-    per_class_intervals,
     rate_interval,
 )
 
@@ -129,17 +128,6 @@ def test_rate_interval__refuses_impossible_counts():
         rate_interval(5, 4)
     with pytest.raises(ValueError, match=r"40 rows drawn from 30"):
         rate_interval(5, 40, population=30)
-
-
-def test_per_class_intervals__by_given_class():
-    given = np.array([0] * 50 + [1] * 50 + [-1] * 5)
-    ids = np.arange(0, 100, 5)
-    wrong = given[ids] == 1
-    first, second, third = per_class_intervals(given, ids, wrong, 3)
-    assert (first.num_hits, first.num_rows) == (0, 10)
-    assert (second.num_hits, second.num_rows) == (10, 10)
-    assert (third.low, third.high, third.num_rows) == (0.0, 1.0, 0)
-    assert first.high < 0.35 < 0.65 < second.low
 
 
 def test_percent__never_rounds_to_certainty():

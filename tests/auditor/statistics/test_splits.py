@@ -19,7 +19,7 @@ from auditor.fiftyone_bridge import fields as fiftyone_fields
 from auditor.ground.errors import ExportRefusedError, NotFoundError
 from auditor.importing import imports
 from auditor.outputs import export, report
-from auditor.review import decisions, random_sample
+from auditor.review import blind, decisions, drawing
 from auditor.statistics import splits as module
 from auditor.statistics.splits import shared_pictures, shared_sentence, split_reports
 from auditor.statistics.witnesses import UNSURE, Verified
@@ -176,14 +176,14 @@ def test_before_after__trains_on_no_copy_of_what_it_is_judged_on() -> None:
 
 def test_splits__a_promise_is_about_all_flags(parted: tuple[Digits, int]) -> None:
     digits, audit_id = parted
-    draw = random_sample.draw("digits", 100)
+    draw = drawing.draw("digits", 100)
     with session() as open_session:
         rows = {row.sample_id: row for row in datasets.iterate_samples(open_session, 1)}
         audit = audits.get(open_session, audit_id)
     for sample_id in draw.sample_ids:
         name = Path(rows[sample_id].filepath).stem
         true = digits.true_labels[0 if name == "copy" else int(name)]
-        random_sample.record(draw.id, sample_id, "label", label=int(true), reviewer="ada")
+        blind.record(draw.id, sample_id, "label", label=int(true), reviewer="ada")
     everything = statements.suspects(audit, top=NUM, max_fdr=0.5)
     parts = {name: statements.suspects(audit, top=NUM, max_fdr=0.5, split=name) for name in ("train", "test")}
     assert everything.total

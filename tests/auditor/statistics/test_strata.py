@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from auditor.statistics import part_intervals
+from auditor.statistics import first_interval, part_intervals
 from auditor.statistics.intervals import hypergeometric_interval, rate_interval
 from auditor.statistics.noise import (
     NoiseRate,
@@ -14,9 +14,9 @@ from auditor.statistics.noise import (
     transition_from_verified,
 )
 from auditor.statistics.probabilities import calibrate_error_probability
-from auditor.statistics.promises import check_draws, promise, what_more_buys
+from auditor.statistics.promises import check_draws, promise
 from auditor.statistics.rates import part_interval
-from auditor.statistics.strata import Counts, Stage, counts, share, stratified_interval
+from auditor.statistics.strata import Counts, Stage, exact_range, sequence_range, share
 from auditor.statistics.witnesses import NO_CLASS, UNSURE, Verified
 from auditor.statistics.zones import draw_zones
 from tests.auditor.statistics.test_promises import N, false_share, score_world
@@ -47,81 +47,73 @@ def test_draw_zones__of_a_few_labels(num, size):
     assert len(zoned.head) + len(zoned.rest) == num
 
 
-def test_stratified_interval__of_one_zone_is_the_hypergeometric_one():
+def watched_range(one, level):
+    return sequence_range((one,), level)
+
+
+def test_exact_range__of_one_zone_is_the_hypergeometric_one_and_known_labels_count_as_they_are():
     one = Counts(sizes=(800,), drawn=(100,), hits=(9,), unsure=(0,))
-    found = stratified_interval([one], is_watched=False)
-    low, high = hypergeometric_interval(9, 100, 800)
-    assert (found.low, found.high) == pytest.approx((low, high), abs=0.012)
-    assert found.low <= low
-    assert found.high >= high
+    low, high = (800 * share for share in hypergeometric_interval(9, 100, 800))
+    assert exact_range(one, 0.95) == pytest.approx((low, high))
+    known = replace(one, known_hits=40, known_misses=7, known_unsure=3)
+    assert (known.total, exact_range(known, 0.95)) == (850, pytest.approx((low + 40, high + 43)))
+    assert share([known]) == pytest.approx((40 + 800 * 0.09) / 847)
+    watched = sequence_range((known,), 0.95)
+    assert watched[0] < low + 40 < high + 43 < watched[1]
 
 
-def test_stratified_interval__is_sharper_than_a_uniform_draw_where_zones_tell():
+def test_exact_range__is_sharper_than_a_uniform_draw_where_zones_tell():
     zoned = Counts(sizes=(450, 450, 4100), drawn=(50, 50, 100), hits=(44, 6, 0), unsure=(0, 0, 0))
-    found = stratified_interval([zoned], is_watched=False)
+    low, high = exact_range(zoned, 0.95)
     uniform = rate_interval(round(200 * share([zoned])), 200, population=5000)
     assert share([zoned]) == pytest.approx((450 * 0.88 + 450 * 0.12) / 5000)
-    assert found.high - found.low < 0.8 * (uniform.high - uniform.low)
+    assert high - low < 0.8 * 5000 * (uniform.high - uniform.low)
 
 
-def test_stratified_interval__unsure_rows_widen_both_ends():
+@pytest.mark.parametrize("of", [exact_range, watched_range])
+def test_ranges__unsure_rows_widen_both_ends_and_a_zone_that_nobody_saw_may_hold_anything(of):
     sure = Counts(sizes=(100, 100, 800), drawn=(30, 30, 40), hits=(20, 5, 1), unsure=(0, 0, 0))
     unsure = Counts(sizes=(100, 100, 800), drawn=(30, 30, 40), hits=(17, 5, 0), unsure=(3, 0, 1))
-    for is_watched in (False, True):
-        narrow = stratified_interval([sure], is_watched=is_watched)
-        wide = stratified_interval([unsure], is_watched=is_watched)
-        assert wide.low < narrow.low
-        assert wide.high == pytest.approx(narrow.high, abs=0.01)
-
-
-def test_stratified_interval__a_zone_that_nobody_looked_at_may_hold_anything():
-    one = Counts(sizes=(10, 10, 80), drawn=(5, 5, 0), hits=(5, 0, 0), unsure=(0, 0, 0))
-    for is_watched in (False, True):
-        assert stratified_interval([one], is_watched=is_watched).high > 0.8
-    assert stratified_interval([], is_watched=True).high == 1.0
-
-
-def test_stratified_interval__every_row_judged_leaves_one_value():
-    one = Counts(sizes=(10, 10, 80), drawn=(10, 10, 80), hits=(7, 2, 1), unsure=(0, 0, 0))
-    found = stratified_interval([one], is_watched=False)
-    assert (found.low, found.high) == (0.1, 0.1)
+    narrow, wide = of(sure, 0.95), of(unsure, 0.95)
+    assert wide[0] < narrow[0]
+    assert wide[1] == pytest.approx(narrow[1], abs=10)
+    assert of(Counts(sizes=(10, 10, 80), drawn=(5, 5, 0), hits=(5, 0, 0), unsure=(0, 0, 0)), 0.95)[1] > 80
+    every = Counts(sizes=(10, 10, 80), drawn=(10, 10, 80), hits=(7, 2, 1), unsure=(0, 0, 0))
+    assert of(every, 0.95) == pytest.approx((10, 10), abs=0.1)
 
 
 @pytest.mark.parametrize(("rate", "size"), [(0.03, 80), (0.15, 80), (0.4, 150)])
 def test_noise_rate__of_head_draws_is_unbiased_and_its_interval_covers(rate, size):
     covered, watched, points, truths, naive = [], [], [], [], []
-    for seed in range(200):
+    for seed in range(60):
         trust, given, true = score_world(seed, rate=rate)
         verified = head_draw(trust, true, seed, size=size)
         found = noise_rate_from_verified(given, verified, GUESS)
         truth = (given != true).mean()
         covered.append(found.low <= truth <= found.high)
-        part = np.ones(N, dtype=bool)
-        counted = counts(
-            verified.stages, part, verified.sample_ids, verified.is_wrong(given), verified.is_unsure
-        )
-        watching = stratified_interval(counted, is_watched=True)
-        watched.append(watching.low <= truth <= watching.high)
+        if seed % 3 == 0:
+            watching = noise_rate_from_verified(given, replace(verified, is_watched=True), GUESS)
+            watched.append(watching.low <= truth <= watching.high)
         points.append(found.interval.point)
         truths.append(truth)
         naive.append(verified.is_wrong(given).mean())
     error = np.array(points) - truths
     assert np.mean(covered) >= 0.94
     assert np.mean(watched) >= 0.97
-    assert abs(error.mean()) <= 3 * error.std() / np.sqrt(200)
+    assert abs(error.mean()) <= 3 * error.std() / np.sqrt(60)
     assert np.mean(naive) > np.mean(truths) + 0.05, "the head must hold more errors for this to mean anything"
 
 
 def test_noise_rate__uniform_and_head_draws_pool():
     covered, width, alone = [], [], []
-    for seed in range(200):
+    for seed in range(80):
         trust, given, true = score_world(seed)
         rng = np.random.default_rng([seed, 2])
         first = rng.permutation(N)[:100]
         left = np.setdiff1d(np.argsort(trust, kind="stable"), first, assume_unique=True)
         zoned = draw_zones(left, 0.1, 100, rng)
         ids = np.concatenate([first, zoned.sample_ids])
-        is_second = np.arange(200) >= 100
+        is_second = np.arange(80) >= 100
         stages = (Stage(~is_second, np.zeros(N, dtype=np.int8)), zoned.stage(N, is_second))
         both = Verified(ids, true[ids], is_watched=True, num_draws=2, stages=stages)
         found = noise_rate_from_verified(given, both)
@@ -155,7 +147,7 @@ def test_part_interval__strata_of_an_earlier_ranking_sharpen_a_uniform_draw(gap,
         found = part_interval(whole, verified, wrong, cells=24)
         covered.append(found.low <= truth <= found.high)
         widths.append(found.high - found.low)
-        alone = rate_interval(int(wrong.sum()), 200, population=N)
+        alone = first_interval(int(wrong.sum()), 200, N)
         plain.append(alone.high - alone.low)
         is_unsure = np.random.default_rng(seed).random(200) < np.where(wrong, 0.2, 0.02)
         doubted = replace(verified, true_labels=np.where(is_unsure, UNSURE, verified.true_labels))
@@ -172,7 +164,9 @@ def test_part_interval__strata_are_used_by_sizes_alone_and_only_for_a_draw_judge
 
     def is_used(**changes):
         verified = in_strata(trust, true, 0, **changes)
-        return part_interval(whole, verified, verified.is_wrong(given), cells=16).estimate is not None
+        wrong = verified.is_wrong(given)
+        plain = part_interval(whole, replace(verified, strata=None), wrong)
+        return part_interval(whole, verified, wrong) != plain
 
     assert is_used()
     assert not is_used(guessed=0.04)  # 8 of 200 rows are expected there
@@ -180,36 +174,13 @@ def test_part_interval__strata_are_used_by_sizes_alone_and_only_for_a_draw_judge
     assert not is_used(is_watched=True)
     verified = in_strata(trust, true, 0)
     of_class = part_interval(given == 3, verified, verified.is_wrong(given))
-    assert of_class.estimate is None
-    rows = given[verified.sample_ids] == 3
-    by_hand = rate_interval(
-        int(verified.is_wrong(given)[rows].sum()), int(rows.sum()), population=int((given == 3).sum())
-    )
-    assert of_class == by_hand
-    assert part_intervals(given, verified, verified.is_wrong(given), 10)[3] == by_hand
-
-
-def test_noise_rate__of_strata_takes_their_estimate_and_says_so():
-    trust, given, true = score_world(1, gap=3.0)
-    verified = in_strata(trust, true, 1)
-    found = noise_rate_from_verified(given, verified)
-    shares = [
-        verified.is_wrong(given)[verified.strata[verified.sample_ids] == stratum].mean() for stratum in (0, 1)
-    ]
-    assert found.point == pytest.approx(0.15 * shares[0] + 0.85 * shares[1])
-    assert found.point != pytest.approx(verified.is_wrong(given).mean(), abs=1e-4)
-    assert "counted apart: what the ranking thought wrong before the draw" in found.sentence
-    nobody = in_strata(trust, np.full(N, UNSURE), 1)
-    assert np.isfinite(noise_rate_from_verified(given, nobody).point)
-    waits = replace(verified.subset(np.arange(200) < 100), is_watched=True, num_waiting=100)
-    told = what_more_buys(trust, np.full(N, 0.1), given, waits, 0)
-    plain = what_more_buys(trust, np.full(N, 0.1), given, replace(waits, strata=None), 0)
-    assert told.rate_high - told.rate_low < plain.rate_high - plain.rate_low
+    assert of_class == part_interval(given == 3, replace(verified, strata=None), verified.is_wrong(given))
+    assert part_intervals(given, verified, verified.is_wrong(given), 10)[3] == of_class
 
 
 def test_part_intervals__of_each_class_cover():
     covered, empty = [], 0
-    for seed in range(200):
+    for seed in range(80):
         trust, given, true = score_world(seed)
         verified = head_draw(trust, true, seed)
         label = seed % 10  # one class a world: their intervals are what takes long
@@ -287,8 +258,9 @@ def test_promise__and_interval_hold_where_a_second_reviewer_errs_and_what_differ
         verified = zoned.judged(np.where(errs, UNSURE, first), N)
         # In few cells, which only widens it, because an exact interval takes long.
         whole = np.ones(N, dtype=bool)
-        rate = part_interval(whole, verified, verified.is_wrong(given), cells=16)
-        covered.append(rate.low <= truth <= rate.high)
+        if seed % 4 == 0:
+            rate = part_interval(whole, verified, verified.is_wrong(given), cells=16)
+            covered.append(rate.low <= truth <= rate.high)
         shares.append(false_share(promise(trust, given, verified, 0.2).flags, given, true))
         # Whoever judged last counts alone: errors then look like wrong labels, and the promise is too good.
         last = zoned.judged(np.where(rng.random(80) < 0.2, (first + 3) % 10, first), N)
@@ -374,7 +346,7 @@ def test_calibrate_error_probability__by_weights_speaks_of_all_labels():
 def test_share__of_a_small_set_whose_head_is_all_of_it():
     zones = np.array([0, 0, 0, 1, 1, 1], dtype=np.int8)  # no rest is left for a third zone
     rows = np.ones(6, dtype=bool)
-    found = counts(
-        [Stage(rows, zones)], rows, np.arange(6), np.array([1, 1, 1, 0, 0, 0], bool), np.zeros(6, bool)
-    )
-    assert share(found) == pytest.approx(0.5)
+    ids, true = np.arange(6), np.array([1, 1, 1, 0, 0, 0])
+    verified = Verified(ids, true, stages=(Stage(rows, zones),))
+    found = part_interval(rows, verified, true == 1)
+    assert found.estimate == pytest.approx(0.5)

@@ -1,0 +1,210 @@
+"""Blind verdicts on drawn samples: recorded at once, never overwritten, undone by another row of the log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sqlmodel import Session
+
+from auditor.catalog import datasets, draws, reviews
+from auditor.catalog.db import session
+from auditor.catalog.records import Draw, NewReview, Review, Sample
+from auditor.ground.errors import VerificationError
+from auditor.ground.vocabulary import (
+    BLIND,
+    CLASSIFICATION,
+    EXCLUDE,
+    HEAD_ORDER,
+    KEEP,
+    LABEL,
+    REGRESSION,
+    RELABEL,
+    SEGMENTATION,
+    UNDO,
+    UNSURE,
+    VERDICTS,
+    from_verdict,
+)
+from auditor.review import schema
+
+MASK_VERDICTS = {"right": KEEP, "wrong": RELABEL, EXCLUDE: EXCLUDE, UNSURE: UNSURE}
+"""A verdict on a mask as a file says it, and the decision that it amounts to. Nobody sees a suggestion, so a wrong
+mask is only known to be wrong: its decision takes no region."""
+
+
+class Said(NamedTuple):
+    """What a verdict amounts to."""
+
+    decision: str
+    label: int | None = None
+    number: float | None = None
+    """Of numbers: what the person saw, also where the given number is near enough."""
+
+
+def record(
+    draw_id: int,
+    sample_id: int,
+    decision: str,
+    *,
+    label: int | None = None,
+    number: float | None = None,
+    reviewer: str,
+) -> None:
+    """Record one blind verdict: ``label`` (with the class or number the person sees), ``exclude`` or ``unsure``.
+
+    Raises:
+        VerificationError: the sample is not in the draw, or the verdict is none of these.
+        ReviewError: a value is of another type, such as a class 1.5.
+    """
+    fields = {
+        "draw": draw_id,
+        "sample": sample_id,
+        "decision": decision,
+        "label": label,
+        "number": number,
+        "reviewer": reviewer,
+    }
+    said = schema.read(schema.BlindVerdict, fields)
+    with session() as open_session:
+        _record(open_session, said)
+
+
+def undo(draw_id: int, sample_id: int, *, reviewer: str) -> None:
+    """Take back the reviewer's verdict; the sample waits to be judged again. Nothing happens where there is none.
+
+    Raises:
+        VerificationError: somebody else's later verdict counts.
+    """
+    with session() as open_session:
+        row = draws.get(open_session, draw_id)
+        datasets.lock(open_session, row.dataset_id)
+        stands = _standing(open_session, row, sample_id)
+        if stands is None:
+            return
+        if stands.reviewer != reviewer.strip():
+            raise VerificationError(
+                f"{stands.reviewer} judged sample {sample_id} after you; that verdict is not yours to undo."
+            )
+        key, taken_back = (draw_id, sample_id), Said(UNDO)
+        _add_new(open_session, row.dataset_id, key, taken_back, reviewer.strip(), stands)
+
+
+def pending(dataset_id: int) -> list[tuple[int, int]]:
+    """(draw_id, sample_id) still to be judged, in drawing order."""
+    with session() as open_session:
+        done = reviews.verdicts(open_session, dataset_id)
+        rows = draws.of_dataset(open_session, dataset_id)
+    return [
+        (row.id, sample)
+        for row in rows
+        for sample in row.sample_ids
+        if row.id and (row.id, sample) not in done
+    ]
+
+
+def num_judged(dataset_id: int) -> int:
+    """Verdicts that count."""
+    with session() as open_session:
+        return len(reviews.verdicts(open_session, dataset_id))
+
+
+def number_verdict(number: float, sample: Sample, row: Draw) -> Said:
+    """Who sees ``number`` keeps a given one that is no farther away than the draw's tolerance, else corrects it."""
+    assert sample.number is not None
+    assert row.tolerance is not None
+    return Said(KEEP if is_near(number, sample.number, row.tolerance) else RELABEL, None, number)
+
+
+def is_near(number: float, given: float, tolerance: float) -> bool:
+    """Whether a given number is right: no farther from the one that was seen than the tolerance."""
+    # One part in 10^9 of slack: 0.3 is 0.1 away from 0.2 for everybody but a computer.
+    return abs(number - given) <= tolerance + 1e-9 * max(abs(number), abs(given), tolerance)
+
+
+def _record(open_session: Session, blind: schema.BlindVerdict) -> None:
+    draw_id, sample_id, decision = blind.draw, blind.sample, blind.decision
+    row = draws.get(open_session, draw_id)
+    dataset = datasets.by_id(open_session, row.dataset_id)
+    if row.purpose == HEAD_ORDER:
+        raise VerificationError(f"Draw {draw_id} is the order of a review and takes no blind verdicts.")
+    if sample_id not in row.sample_ids:
+        raise VerificationError(f"Sample {sample_id} is not part of draw {draw_id}; only drawn ones count.")
+    offered = MASK_VERDICTS.values() if dataset.task == SEGMENTATION else VERDICTS
+    if decision not in offered:
+        raise VerificationError(f"{decision!r} is no verdict; use one of {', '.join(offered)}.")
+    label, is_number = blind.label, dataset.task == REGRESSION
+    if decision == LABEL and is_number and blind.number is None:
+        raise VerificationError("A verdict on a number needs the number that you see.")
+    names_class = decision == LABEL and dataset.task == CLASSIFICATION
+    if names_class and (label is None or not 0 <= label < len(dataset.class_names)):
+        raise VerificationError(f"Class {label} is outside 0..{len(dataset.class_names) - 1}.")
+    if not blind.reviewer.strip():
+        raise VerificationError("A verdict needs the reviewer's name.")
+    datasets.lock(open_session, row.dataset_id)
+    sample = datasets.sample(open_session, row.dataset_id, sample_id)
+    if decision == LABEL and blind.number is not None and is_number:
+        said = number_verdict(blind.number, sample, row)
+    elif dataset.task == SEGMENTATION:
+        said = Said(decision)
+    else:
+        said = Said(*from_verdict(decision, label, sample.given_label))
+    stands = _standing(open_session, row, sample_id)
+    _add_new(open_session, row.dataset_id, (draw_id, sample_id), said, blind.reviewer.strip(), stands)
+
+
+def _standing(open_session: Session, row: Draw, sample_id: int) -> Review | None:
+    """The verdict that counts on a sample of the draw, or None."""
+    log = reviews.log(open_session, row.dataset_id, sample_id)
+    return reviews.latest_verdicts(log).get((row.id, sample_id))
+
+
+def record_all(dataset_id: int, verdicts: Mapping[tuple[int, int], Said], reviewer: str) -> Counter[str]:
+    """Record checked verdicts by (draw_id, sample_id); returns how many were left to whom."""
+    if verdicts and not reviewer:
+        raise VerificationError("A verdict needs the reviewer's name.")
+    left: Counter[str] = Counter()
+    with session() as open_session:
+        datasets.lock(open_session, dataset_id)  # a verdict given meanwhile would be overruled unseen
+        # Once: reading it for every row takes minutes.
+        log = reviews.log(open_session, dataset_id, kinds=[BLIND])
+        standing_now = reviews.latest_verdicts(log)
+        own = {
+            (row.draw_id, row.sample_id, row.decision, row.label, row.number)
+            for row in log
+            if row.reviewer == reviewer
+        }
+        for key, said in verdicts.items():
+            stands = standing_now.get(key)
+            if stands is not None and stands.reviewer != reviewer and (*key, *said) in own:
+                left[stands.reviewer] += 1
+            else:
+                _add_new(open_session, dataset_id, key, said, reviewer, stands)
+    return left
+
+
+def _add_new(
+    open_session: Session,
+    dataset_id: int,
+    key: tuple[int, int],
+    said: Said,
+    reviewer: str,
+    stands: Review | None,
+) -> None:
+    """Append a verdict; one that is resent is no second one."""
+    if stands is None or (stands.decision, stands.label, stands.number, stands.reviewer) != (*said, reviewer):
+        draw_id, sample_id = key
+        verdict = NewReview(
+            dataset_id=dataset_id,
+            draw_id=draw_id,
+            sample_id=sample_id,
+            kind=BLIND,
+            decision=said.decision,
+            label=said.label,
+            number=said.number,
+            reviewer=reviewer,
+            source="verify",
+            reverts=stands.id if stands is not None and said.decision == UNDO else None,
+        )
+        reviews.append(open_session, verdict)

@@ -243,13 +243,18 @@ class Bench {
     if (others) text = `${others} ${this.elsewhere.length > 1 ? "are" : "is"} looking at what is left of this queue.`;
     const isSuspects = this.data.queue.issues && this.data.queue.undecided;
     let hint = "Change the filters above to see other samples.";
-    if (isSuspects && !others) hint = "Every suspect here is checked. Next: export the cleaned labels, or verify how many are left.";
-    const page = (name, says) => el("a", { class: "action", href: `${this.data.connection.base}/${name}${location.search}`, target: "_self", text: says });
+    if (isSuspects && !others) hint = `Every suspect here is checked. ${this.progress?.end || "Next: export the cleaned labels, or verify how many are left."}`;
+    const page = (name, says, more = {}) => {
+      const where = new URLSearchParams(location.search);
+      for (const [key, value] of Object.entries(more)) where.set(key, value);
+      return el("a", { class: "action", href: `${this.data.connection.base}/${name}?${where}`, target: "_self", text: says });
+    };
     this.stage.replaceChildren(
       el("div", { class: "empty", "data-testid": "empty" }, [
         el("strong", { text }), el("p", { text: hint }),
         el("div", { class: "row centre" }, [
           el("button", { class: "plain", text: "Back to the first page", onclick: () => this.restart() }),
+          this.data.links && isSuspects && !others ? page("suspects", "The next 40", { suspects_show: "undecided" }) : null,
           this.data.links ? page("verify", "Verify") : null, this.data.links ? page("export", "Export") : null,
         ].filter(Boolean)),
       ]),
@@ -381,6 +386,7 @@ class Bench {
         if (queue !== this.queue) return;
         this.progress = progress;
         drawFigures(this);
+        if (!this.items.length) this.drawEmpty(); // what it says of the last ones came just now
         this.newest = progress.newest;
         this.tellOverruled(progress.overruled);
       } catch (error) {

@@ -207,8 +207,7 @@ class Verify {
   leaveToOthers(item, answer) {
     for (const name of answer.judged || []) if (!this.item || name !== this.nameOf(this.item)) this.done.add(name);
     this.items = this.items.filter((other) => !this.done.has(this.nameOf(other)));
-    const who = answer.judged_before_by;
-    if (who) this.tell(`${who} had checked sample ${item.sample} already; the later verdict counts, and that is yours.`, "warn");
+    if (answer.asks) this.tell(`Sample ${item.sample}: ${answer.asks}`, "warn");
   }
 
   // The sample waits to be judged again, before those that follow it in the draw.

@@ -102,7 +102,9 @@ def judge_blind(dataset: Dataset, reviewer: str, said: Said) -> None:
         if (last := readers.last_blind_item(dataset.id, reviewer)) is not None:
             verdicts.undo(last["draw"], last["sample"], reviewer=reviewer)
         return
-    verdicts.record(said["draw"], said["sample"], said["name"], number=said["number"], reviewer=reviewer)
+    draw, sample, number = said["draw"], said["sample"], said["number"]
+    if asks := verdicts.record(draw, sample, said["name"], number=number, reviewer=reviewer):
+        st.toast(f"Sample {sample}: {asks}")
 
 
 def blind(

@@ -39,7 +39,7 @@ def draw_figures(dataset: Dataset, said: statements.Statements) -> None:
     left = said.errors_left
     kind = kind_of(said.noise_rate)
     remaining = f"about {words.count(left.point)}"
-    if left.kind != "interval":
+    if not left.has_middle:
         remaining = f"{words.count(left.low)} – {words.count(left.high)}"
     figures = (
         (words.count(len(dataset.class_names)), "classes"),

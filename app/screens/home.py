@@ -92,7 +92,9 @@ def facts(seen: Status) -> list[str]:
     if seen.found:
         known.append(f"{words.count(seen.found)} wrong")
     if seen.left is not None and seen.left.kind == "interval":
-        known.append(f"about {words.count(seen.left.point)} left")
+        left = seen.left
+        many = f"about {words.count(left.point)}" if left.has_middle else f"at most {words.count(left.high)}"
+        known.append(f"{many} left")
     if seen.audits:
         known.append(words.plural(seen.audits, "audit") + (" (1 running)" if seen.running else ""))
     return [*known, f"imported {words.ago(row.created_at)}"]

@@ -309,8 +309,9 @@ def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
         "hit_rate": seen.hit_rate,
         "per_minute": seen.per_minute,
         # A guess says nothing of what is left: "0" would read as if the set were clean.
-        "expected_left": seen.left.point if seen.left.kind == "interval" else None,
+        "expected_left": seen.left.point if seen.left.has_middle else None,
         "sentence": seen.advice,
+        "end": seen.end,
         "promise": _of_order(audit, where),
     }
 

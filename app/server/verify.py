@@ -51,11 +51,9 @@ def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
     token = str(verdict.get("token"))
     try:
         said = schema.read(schema.BlindVerdict, verdict)
-        before = _standing(said.draw).get((said.draw, said.sample))
-        people.record(said.draw, said.sample, said.decision, label=said.label, reviewer=said.reviewer)
+        asks = people.record(said.draw, said.sample, said.decision, label=said.label, reviewer=said.reviewer)
     except CatalogError:  # no word against this verdict: the browser keeps it and sends it again
         raise
     except AuditorError as error:
         return {"token": token, "error": str(error)}
-    others = before is not None and before.reviewer != said.reviewer.strip()
-    return {"token": token, "judged_before_by": before.reviewer if before is not None and others else None}
+    return {"token": token, "asks": asks}

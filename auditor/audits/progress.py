@@ -31,6 +31,8 @@ PACE_WINDOW = 50
 FEW_LOOKS = 20
 """Rows that a person judges in a few minutes."""
 LOW_HIT_RATE = 0.05
+NEXT = 40
+"""Labels that the end of a queue offers; they are less suspicious, so at most as many are wrong as before."""
 FEW_LEFT = 0.01
 """Share of wrong labels up to which a list that yields little may be left; the worst that can be left counts."""
 
@@ -48,6 +50,21 @@ class ReviewProgress:
     left: ErrorsLeft
     advice: str
     """Whether going on is worth it, in one sentence."""
+    num_latest: int
+    """Latest suspects that ``hit_rate`` is taken from."""
+
+    @property
+    def end(self) -> str:
+        """What the end of a queue says: how many of the last ones were wrong, and what the next ones may hold."""
+        if self.hit_rate is None:
+            return ""
+        wrong = round(self.hit_rate * self.num_latest)
+        latest = plural(self.num_latest, "checked label")
+        said = f"Of the last {latest} {wrong:,} {'was' if wrong == 1 else 'were'} wrong."
+        if self.hit_rate < LOW_HIT_RATE:
+            return f"{said} Most of what follows is labeled right."
+        most = round(self.hit_rate * NEXT)
+        return f"{said} The list goes on: of the next {NEXT} up to about {most:,} may be wrong too."
 
 
 def progress(
@@ -79,6 +96,7 @@ def progress(
         decided=len(known.decided),
         found=left.found,
         hit_rate=hit_rate,
+        num_latest=len(sure),
         per_minute=_pace([row for row in reviewed if reviewer in (None, row.reviewer)][-PACE_WINDOW:]),
         left=left,
         advice=_advice(

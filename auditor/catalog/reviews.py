@@ -139,7 +139,7 @@ def opinions(session: Session, dataset_id: int, sample_id: int) -> list[Review]:
     latest = (_latest_look([row for row in rows if row.reviewer == name]) for name in people)
     looks = {one.reviewer: one for one in latest if one is not None}
     said = {(name, _says(one)) for name, one in looks.items()}
-    more = [one for one in _verdicts(rows) if (one.reviewer, _says(one)) not in said]
+    more = [one for one in verdicts_of(rows) if (one.reviewer, _says(one)) not in said]
     return sorted([*looks.values(), *more], key=lambda one: one.id)
 
 
@@ -216,7 +216,7 @@ def counting(rows: Sequence[Review]) -> Review | None:
     blind verdicts that differ, until somebody looks once more. Being unsure overrules nobody, and a suggestion that
     nobody looked at overrules no verdict.
     """
-    look, verdicts = _latest_look(rows), _verdicts(rows)
+    look, verdicts = _latest_look(rows), verdicts_of(rows)
     clear = [one for one in verdicts if one.decision not in NOT_CLEAR]
     if look is not None and look.is_seen and look.decision not in NOT_CLEAR:
         counts = look
@@ -236,7 +236,7 @@ def differs_from_own(rows: Sequence[Review], verdict: Review) -> Review | None:
     return None if _says(mine) == _says(verdict) else mine
 
 
-def _verdicts(rows: Sequence[Review]) -> list[Review]:
+def verdicts_of(rows: Sequence[Review]) -> list[Review]:
     """Each person's latest blind verdict since the last one that was taken back, the oldest first."""
     latest: dict[str, Review] = {}
     for row in rows:

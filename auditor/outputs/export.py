@@ -41,6 +41,9 @@ from auditor.pictures.sources import Rewritable, SourceOptions, open_source
 from auditor.review.decisions import outcomes
 
 POLICIES = ("reviewed", "auto")
+FLAGS_ALONE = (
+    "{} may be flagged at this rate, but too often the suggestion is another class than the right one."
+)
 TABLES = (".csv", ".tsv", ".parquet")
 SOURCE_ALONE = (".json", ".jsonl", ".ndjson", ".xml", ".txt", ".tar", ".gz", ".tgz", ".bz2", ".xz")
 """Files that are only written where the dataset was imported from one of that kind."""
@@ -234,9 +237,12 @@ def _load(
                 "The policy 'auto' needs a bound on the false-discovery rate, for example 0.05.",
                 field="max_fdr",
             )
-        promise = statements.promise_changes(statements.load(audit.id), max_fdr)
+        standing = statements.load(audit.id)
+        promise = statements.promise_changes(standing, max_fdr)
         if not promise.flags.any():
-            raise ExportRefusedError(f"{promise.sentence} Nothing was written.")
+            flagged = statements.promises(standing, levels=(max_fdr,))[max_fdr]
+            beside = f" {FLAGS_ALONE.format(plural(flagged.num_flags, 'label'))}" if flagged.is_kept else ""
+            raise ExportRefusedError(f"{promise.sentence}{beside} Nothing was written.")
         automatic = promise.flags
     return _Sources(
         dataset,
@@ -565,6 +571,12 @@ class _Counts:
         if self._disputed:
             labels = plural(self._disputed, "label")
             sentence += f" {labels} on which people differ stay as they are; look once more at each."
+        if num_promised := int(sources.automatic.sum()):
+            decided = sum(bool(sources.automatic[i]) for i in sources.decisions)
+            sentence += (
+                f" The promise is about {plural(num_promised, 'change')} as a whole, of which people decided on "
+                f"{decided:,}."
+            )
         if sources.audit is None:
             sentence += " No audit has finished yet, so scores are empty."
         pairs = [(given, cleaned, count) for (given, cleaned), count in self._pairs.most_common()]

@@ -15,6 +15,7 @@ from auditor.ground.errors import VerificationError
 from auditor.ground.vocabulary import (
     BLIND,
     CLASSIFICATION,
+    DISPUTED,
     EXCLUDE,
     HEAD_ORDER,
     KEEP,
@@ -34,6 +35,15 @@ MASK_VERDICTS = {"right": KEEP, "wrong": RELABEL, EXCLUDE: EXCLUDE, UNSURE: UNSU
 mask is only known to be wrong: its decision takes no region."""
 
 
+OWN, OTHERS = "unlike your own decision, which stands", "in dispute with what others said"
+ASKS_OWN = (
+    "You decided something else on it before, and that stands. Look once more: Suspects, People differ."
+)
+ASKS_OTHERS = (
+    "Somebody else said something else, so its label stays. Look once more: Suspects, People differ."
+)
+
+
 class Said(NamedTuple):
     """What a verdict amounts to."""
 
@@ -51,8 +61,10 @@ def record(
     label: int | None = None,
     number: float | None = None,
     reviewer: str,
-) -> None:
+) -> str:
     """Record one blind verdict: ``label`` (with the class or number the person sees), ``exclude`` or ``unsure``.
+
+    Returns what asks for another look because somebody, or the reviewer before, said something else; else ``""``.
 
     Raises:
         VerificationError: the sample is not in the draw, or the verdict is none of these.
@@ -68,7 +80,7 @@ def record(
     }
     said = schema.read(schema.BlindVerdict, fields)
     with session() as open_session:
-        _record(open_session, said)
+        return _record(open_session, said)
 
 
 def undo(draw_id: int, sample_id: int, *, reviewer: str) -> None:
@@ -123,7 +135,7 @@ def is_near(number: float, given: float, tolerance: float) -> bool:
     return abs(number - given) <= tolerance + 1e-9 * max(abs(number), abs(given), tolerance)
 
 
-def _record(open_session: Session, blind: schema.BlindVerdict) -> None:
+def _record(open_session: Session, blind: schema.BlindVerdict) -> str:
     draw_id, sample_id, decision = blind.draw, blind.sample, blind.decision
     row = draws.get(open_session, draw_id)
     dataset = datasets.by_id(open_session, row.dataset_id)
@@ -151,7 +163,21 @@ def _record(open_session: Session, blind: schema.BlindVerdict) -> None:
     else:
         said = Said(*from_verdict(decision, label, sample.given_label))
     stands = _standing(open_session, row, sample_id)
-    _add_new(open_session, row.dataset_id, (draw_id, sample_id), said, blind.reviewer.strip(), stands)
+    reviewer = blind.reviewer.strip()
+    _add_new(open_session, row.dataset_id, (draw_id, sample_id), said, reviewer, stands)
+    return {OWN: ASKS_OWN, OTHERS: ASKS_OTHERS}.get(
+        _asks(open_session, row.dataset_id, sample_id, reviewer), ""
+    )
+
+
+def _asks(open_session: Session, dataset_id: int, sample_id: int, reviewer: str) -> str:
+    """``OWN`` where the reviewer's decision says something else than their verdict, ``OTHERS`` in a dispute."""
+    log = reviews.log(open_session, dataset_id, sample_id)
+    counts = reviews.counting(log)
+    if counts is not None and counts.decision == DISPUTED:
+        return OTHERS
+    mine = [one for one in reviews.verdicts_of(log) if one.reviewer == reviewer]
+    return OWN if mine and reviews.differs_from_own(log, mine[0]) else ""
 
 
 def _standing(open_session: Session, row: Draw, sample_id: int) -> Review | None:
@@ -161,7 +187,10 @@ def _standing(open_session: Session, row: Draw, sample_id: int) -> Review | None
 
 
 def record_all(dataset_id: int, verdicts: Mapping[tuple[int, int], Said], reviewer: str) -> Counter[str]:
-    """Record checked verdicts by (draw_id, sample_id); returns how many were left to whom."""
+    """Record checked verdicts by (draw_id, sample_id).
+
+    Returns how many were left to whom, and how many ask for another look.
+    """
     if verdicts and not reviewer:
         raise VerificationError("A verdict needs the reviewer's name.")
     left: Counter[str] = Counter()
@@ -178,9 +207,11 @@ def record_all(dataset_id: int, verdicts: Mapping[tuple[int, int], Said], review
         for key, said in verdicts.items():
             stands = standing_now.get(key)
             if stands is not None and stands.reviewer != reviewer and (*key, *said) in own:
-                left[stands.reviewer] += 1
-            else:
-                _add_new(open_session, dataset_id, key, said, reviewer, stands)
+                left[f"left to {stands.reviewer}, who judged later"] += 1
+                continue
+            _add_new(open_session, dataset_id, key, said, reviewer, stands)
+            if asks := _asks(open_session, dataset_id, key[1], reviewer):
+                left[asks] += 1
     return left
 
 

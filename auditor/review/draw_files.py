@@ -96,7 +96,8 @@ def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]
     ``filepath`` and ``given_label`` are compared where the file has them: a column that was sorted alone would
     put the verdicts on other images. A cell that only repeats what ``reviewer`` said before, where somebody
     else's later verdict counts, leaves that one alone: the file was applied again. Returns how many samples are
-    judged as the file says, how many it does not judge, and how many were left to whom.
+    judged as the file says, how many it does not judge, how many were left to whom, and how many ask for another
+    look because the reviewer or somebody else said something else before.
 
     Raises:
         VerificationError: a row is not of the draw, is not about its sample, names no class, or judges what
@@ -141,9 +142,10 @@ def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]
             f"{path}: {'; '.join(unknown[:MOST_NAMED])}{more}: {_one_of(dataset)}, nor exclude or unsure. Nothing "
             "was taken; correct these cells and apply the file again."
         )
-    left = blind.record_all(dataset.id, {key: one for key, (_, one) in verdicts.items()}, reviewer.strip())
-    counts = {"judged": len(verdicts) - left.total(), "not judged": len(listed) - len(verdicts)}
-    return counts | {f"left to {name}, who judged later": count for name, count in left.items()}
+    told = blind.record_all(dataset.id, {key: one for key, (_, one) in verdicts.items()}, reviewer.strip())
+    num_left = sum(count for what, count in told.items() if what not in (blind.OWN, blind.OTHERS))
+    counts = {"judged": len(verdicts) - num_left, "not judged": len(listed) - len(verdicts)}
+    return counts | dict(told)
 
 
 def _check_out(out: Path, *, force: bool) -> None:

@@ -142,8 +142,10 @@ def planted(
     return dealt
 
 
-def record(draw_id: int, sample_id: int, decision: str, *, label: int | None, reviewer: str) -> None:
+def record(draw_id: int, sample_id: int, decision: str, *, label: int | None, reviewer: str) -> str:
     """Record a blind verdict of the Verify screen, on a drawn sample or on a control planted among them.
+
+    Returns what asks for another look, as ``blind.record`` does.
 
     Raises:
         VerificationError: as ``blind.record``, which also refuses what is no control.
@@ -167,8 +169,8 @@ def record(draw_id: int, sample_id: int, decision: str, *, label: int | None, re
                 source="verify",
             )
             reviews.append(open_session, verdict)
-            return
-    blind.record(draw_id, sample_id, decision, label=label, reviewer=reviewer)
+            return ""
+    return blind.record(draw_id, sample_id, decision, label=label, reviewer=reviewer)
 
 
 def people(dataset_id: int) -> People:

@@ -108,6 +108,11 @@ class ErrorsLeft:
     """``"interval"`` or ``"guess"``, as the noise rate it comes from."""
     sentence: str
 
+    @property
+    def has_middle(self) -> bool:
+        """Something backs a number between the ends: a random sample, and more than an end."""
+        return self.kind == "interval" and (self.point > self.low or self.low == self.high)
+
 
 @dataclass(frozen=True)
 class ClassPair:

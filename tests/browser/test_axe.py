@@ -116,7 +116,7 @@ def open_finished(page: Any, server: Server) -> None:
     suspects = scored.sample_id[scored.is_label_issue].tolist()
     decisions.decide_many(1, [(one, "keep", None) for one in suspects], reviewer="Ada", audit_id=1)
     open_page(page, server, f"suspects?{OLDER}")
-    page.get_by_text("Every suspect here is checked. Next: export").wait_for(timeout=WAIT_MS)
+    page.get_by_text("Every suspect here is checked.").wait_for(timeout=WAIT_MS)
 
 
 STATES = {

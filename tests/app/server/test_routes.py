@@ -32,6 +32,7 @@ from auditor.ground.errors import AuditorError
 from auditor.ground.settings import settings
 from auditor.importing import imports
 from auditor.review import blind, drawing, verifying
+from auditor.review.decisions import decide
 from tests.helpers import WAIT_S
 
 pytestmark = pytest.mark.usefixtures("copied_home")
@@ -199,9 +200,16 @@ def test_blind__verdict_is_recorded_and_taken_back(client: Client) -> None:
         "label": 3,
         "reviewer": "Ada",
     }
-    answer = {"token": "a", "judged_before_by": None, "judged": [f"{draw.id}/{sample}"]}
+    answer = {"token": "a", "asks": "", "judged": [f"{draw.id}/{sample}"]}
     assert client.post("blind", {"verdicts": [verdict]}).json() == {"results": [answer]}
     assert verifying.rows(1).true_labels.tolist() == [3]
+    mine, theirs = draw.sample_ids[1:3]
+    for one, reviewer in ((mine, "Ada"), (theirs, "Bob")):
+        decide(1, one, "exclude", reviewer=reviewer)
+    for one, asks in ((mine, blind.ASKS_OWN), (theirs, blind.ASKS_OTHERS)):
+        results = client.post("blind", {"verdicts": [verdict | {"sample": one}]}).json()["results"]
+        assert results[0]["asks"] == asks
+        client.post("blind-undo", {"draw": draw.id, "sample": one, "reviewer": "Ada"})
     client.post("blind-undo", {"draw": draw.id, "sample": sample, "reviewer": "Ada"})
     assert verifying.rows(1).size == 0
 

@@ -137,6 +137,8 @@ def test_image__an_id_that_another_home_gives_too_shows_its_dataset(
         folder.mkdir(parents=True)
         for number in range(2):
             Image.new("RGB", (32, 32), (*colour[:2], colour[2] + number)).save(folder / f"{number}.png")
+        (tmp_path / name / "dog").mkdir()
+        Image.new("RGB", (32, 32), (9, 200, 9)).save(tmp_path / name / "dog" / "2.png")
         assert imports.import_dataset(tmp_path / name, name=name, workers=1).dataset_id == 1
         answer = STRANGER.get("image/1/0", params={"size": 64, "t": access.token()})
         shown.append(Image.open(io.BytesIO(answer.content)).convert("RGB").getpixel((9, 9)))
@@ -150,9 +152,10 @@ def test_image__a_close_look_is_upright_and_the_cached_picture_stands_in_for_a_l
     turned = Image.Exif()
     turned[0x0112] = 6
     for number in range(2):
-        (tmp_path / "source" / "a").mkdir(parents=True, exist_ok=True)
+        folder = tmp_path / "source" / "ab"[number]
+        folder.mkdir(parents=True)
         picture = Image.effect_noise((300, 900), 50 + number)
-        picture.save(tmp_path / "source" / "a" / f"{number}.jpg", exif=turned)
+        picture.save(folder / f"{number}.jpg", exif=turned)
     imports.import_dataset(tmp_path / "source", name="turned", image_size=32, workers=1)
 
     def size(wanted: int) -> tuple[int, int]:

@@ -302,7 +302,8 @@ def test_export__users_columns_named_like_ours_are_kept_beside_them(
 
 def test_import__says_which_columns_it_took(home: Path, tmp_path: Path) -> None:
     write_digits(tmp_path / "set", num=20, num_wrong=2)
-    lines = ["filepath,label,given_label,Class"] + [f"images/{i:04d}.png,a,b,c" for i in range(20)]
+    cells = ["a,b,c", "d,e,f"]
+    lines = ["filepath,label,given_label,Class"] + [f"images/{i:04d}.png,{cells[i % 2]}" for i in range(20)]
     (tmp_path / "set" / "both.csv").write_text("\n".join(lines) + "\n")
     report = imports.import_dataset(tmp_path / "set" / "both.csv", name="both", image_size=8, workers=1)
     assert report.notes[0] == (

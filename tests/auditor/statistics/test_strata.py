@@ -113,7 +113,7 @@ def test_noise_rate__uniform_and_head_draws_pool():
         left = np.setdiff1d(np.argsort(trust, kind="stable"), first, assume_unique=True)
         zoned = draw_zones(left, 0.1, 100, rng)
         ids = np.concatenate([first, zoned.sample_ids])
-        is_second = np.arange(80) >= 100
+        is_second = np.arange(200) >= 100
         stages = (Stage(~is_second, np.zeros(N, dtype=np.int8)), zoned.stage(N, is_second))
         both = Verified(ids, true[ids], is_watched=True, num_draws=2, stages=stages)
         found = noise_rate_from_verified(given, both)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import csv
 import errno
+import functools
 import itertools
 import os
 import shlex
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
@@ -31,19 +32,23 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Review, Sample
 from auditor.ground.errors import ExportRefusedError, NotFoundError
 from auditor.ground.files import folder_written_whole, written_whole
+from auditor.ground.names import Names, likeness, normal
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.tables import quoted
 from auditor.ground.vocabulary import ACTIONS, DISPUTED, EXCLUDE, EXCLUDING, KEEP, RELABEL, UNSEEN
 from auditor.ground.wording import plural
+from auditor.importing import class_names
 from auditor.outputs import found_again
 from auditor.pictures import cache
-from auditor.pictures.sources import Rewritable, SourceOptions, open_source
+from auditor.pictures.sources import Rewritable, SourceOptions, open_source, printable
 from auditor.review.decisions import outcomes
 
 POLICIES = ("reviewed", "auto")
 FLAGS_ALONE = (
     "{} may be flagged at this rate, but too often the suggestion is another class than the right one."
 )
+MOST_NAMED = 5
+"""Labels in conflict with the source that are named; the others are counted."""
 TABLES = (".csv", ".tsv", ".parquet")
 SOURCE_ALONE = (".json", ".jsonl", ".ndjson", ".xml", ".txt", ".tar", ".gz", ".tgz", ".bz2", ".xz")
 """Files that are only written where the dataset was imported from one of that kind."""
@@ -426,12 +431,8 @@ def _write_source(sources: _Sources, out: Path) -> ExportSummary:
     """What the dataset was imported from, with cleaned labels and without excluded images."""
     dataset = sources.dataset
     source = _reopened(dataset, out)
-    counts, outcome, samples = _Counts(), dict[int, str | None](), list[Sample]()
-    for row, sample in _rows_with_samples(sources):
-        counts.add(row)
-        changed = row["cleaned_label"] if row["action"] == RELABEL else ""
-        outcome[sample.sample_id] = None if row["action"] == EXCLUDE else changed
-        samples.append(sample)
+    with session() as open_session:
+        samples = list(datasets.iterate_samples(open_session, dataset.id))
     found = found_again.find(dataset, source, samples)
     num_lost = dataset.num_samples - len(found.places)
     if num_lost:
@@ -439,13 +440,52 @@ def _write_source(sources: _Sources, out: Path) -> ExportSummary:
             f"{dataset.source} changed since it was imported: {num_lost:,} of "
             f"{plural(dataset.num_samples, 'sample')} cannot be found in it; put it back, or export a table."
         )
+    now = dict(zip(found.samples, found.labels, strict=True))
+    counts, outcome, touched = _Counts(), dict[int, str | None](), list[Sample]()
+    means = _Meanings(source, dataset.class_names)
+    for row, sample in _rows_with_samples(sources):
+        i, label = sample.sample_id, now[sample.sample_id]
+        is_decided = row["action"] != KEEP or row["review_decision"] == KEEP
+        if is_decided and means.changed(label, sample.given_label):
+            counts.add_conflict(row, label)
+            outcome[i] = ""
+            continue
+        counts.add(row)
+        changed = row["cleaned_label"] if row["action"] == RELABEL else ""
+        outcome[i] = None if row["action"] == EXCLUDE else changed
+        if outcome[i] != "":
+            touched.append(sample)
     if not found.by_picture:
-        found_again.check_files(dataset, [one for one in samples if outcome[one.sample_id] != ""])
+        found_again.check_files(dataset, touched)
     outcomes = ["" if number is None else outcome[number] for number in found.samples]
     writing = written_whole if _is_one_file(dataset.source) else folder_written_whole
     with writing(out) as beside:
         source.write_again(beside, outcomes, dataset.class_names)
     return counts.summary(sources)
+
+
+class _Meanings:
+    """Whether a source calls a sample otherwise than when it was imported."""
+
+    def __init__(self, source: Any, names: Sequence[str]) -> None:
+        self._source, self._names, self._numbers = source, names, Names(names)
+        self._called = functools.cache(self._read)
+
+    def changed(self, label: str | None, given: int) -> bool:
+        """Whether ``label`` is not how the source may write class ``given`` (-1 = none)."""
+        called = self._called(label or "")
+        if given < 0 or not called:
+            return bool(called) == (given < 0)
+        number = self._numbers.number(called)
+        if number is not None:
+            return number != given
+        return called != str(given) and likeness(called) != likeness(self._names[given])
+
+    def _read(self, label: str) -> str:
+        if not (name := normal(label)):
+            return ""
+        meant = class_names.meaning(self._source.info, {name: 1}, joined=True)
+        return meant.called.get(name, name) or ""
 
 
 def _reopened(dataset: Dataset, out: Path) -> Any:
@@ -543,6 +583,7 @@ class _Counts:
         self._actions: Counter[str] = Counter()
         self._pairs: Counter[tuple[str, str]] = Counter()
         self._by_people = self._unseen = self._disputed = 0
+        self._conflicts: list[str] = []
 
     def add(self, row: dict[str, Any]) -> None:
         """Take one row into the counts."""
@@ -553,6 +594,13 @@ class _Counts:
         if row["action"] != KEEP and row["review_decision"]:
             self._by_people += row["review_kind"] != UNSEEN
             self._unseen += row["review_kind"] == UNSEEN
+
+    def add_conflict(self, row: dict[str, Any], label: str | None) -> None:
+        """Take one row whose label somebody changed at the source after the import; it stays as it is there."""
+        self._actions[KEEP] += 1
+        here, there = row["cleaned_label"] or EXCLUDE, label or "none"
+        if there != here:
+            self._conflicts.append(f"{row['filepath']} ({row['given_label']}, there {there}, here {here})")
 
     def add_kept(self, number: int) -> None:
         """Take so many rows that keep their label, which nobody decided on."""
@@ -571,6 +619,15 @@ class _Counts:
         if self._disputed:
             labels = plural(self._disputed, "label")
             sentence += f" {labels} on which people differ stay as they are; look once more at each."
+        if self._conflicts:
+            few = "; ".join(map(printable, self._conflicts[:MOST_NAMED]))
+            others = len(self._conflicts) - MOST_NAMED
+            more = f"; and {others:,} more" if others > 0 else ""
+            labels = plural(len(self._conflicts), "label", "were")
+            sentence += (
+                f" {labels} changed at the source after the import and decided otherwise here; what the source "
+                f"says stays. Look at each: {few}{more}."
+            )
         if num_promised := int(sources.automatic.sum()):
             decided = sum(bool(sources.automatic[i]) for i in sources.decisions)
             sentence += (

@@ -24,6 +24,8 @@ class FoundAgain:
     """For each item of ``Source.rows``, problems too: its sample; None = none of the dataset."""
     places: dict[int, str]
     """By sample, its location now."""
+    labels: list[str | None]
+    """For each item, what the source calls it now; None = unlabeled, or a problem."""
     by_picture: bool
     """Whether pictures were compared; else samples are known by the paths of their files."""
 
@@ -40,9 +42,8 @@ def find(dataset: Dataset, source: Source, samples: Iterable[Sample]) -> FoundAg
         by_place = {sample.location: sample.sample_id for sample in known}
         found = [None if item is None else by_place.get(item.location) for item in items]
         here = {number for number in found if number is not None}
-        return FoundAgain(
-            found, {one.sample_id: one.location for one in known if one.sample_id in here}, by_picture=False
-        )
+        places = {one.sample_id: one.location for one in known if one.sample_id in here}
+        return FoundAgain(found, places, _labels(items), by_picture=False)
     return _matched(dataset, known, items, _hashes(dataset, source, known, items))
 
 
@@ -68,7 +69,11 @@ def _matched(
             if queue:
                 places[queue[0]] = item.location
                 found[row] = queue.popleft()
-    return FoundAgain(found, places, by_picture=True)
+    return FoundAgain(found, places, _labels(items), by_picture=True)
+
+
+def _labels(items: Sequence[SourceRow | None]) -> list[str | None]:
+    return [None if item is None else item.label for item in items]
 
 
 def _spellings(dataset: Dataset, sample: Sample) -> tuple[str, ...]:

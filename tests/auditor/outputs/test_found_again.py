@@ -134,6 +134,41 @@ def test_files__a_label_is_not_put_on_another_picture(tmp_path: Path) -> None:
         export.export("set", tmp_path / "out.csv", as_source=True)
 
 
+@pytest.mark.parametrize("label", [" Odd ", "odd"])
+def test_as_source__a_label_that_was_changed_there_is_a_conflict_and_stays(
+    tmp_path: Path, label: str
+) -> None:
+    """``label``: what 3 is called now, the same class in other letters; 2, 4 and 5 are corrected, 6 as decided."""
+    now = [label_of(n) for n in range(8)]
+
+    def write() -> None:
+        lines = ["path,label", *(f"{n}.png,{name}" for n, name in enumerate(now))]
+        (tmp_path / "set.csv").write_text("\n".join(lines) + "\n")
+
+    for n in range(8):
+        (tmp_path / f"{n}.png").write_bytes(picture(n))
+    write()
+    import_dataset(tmp_path / "set.csv", name="set")
+    decide(relabel=3, exclude=4)
+    decisions.decide(1, 2, "keep", reviewer="ada")
+    decisions.decide(1, 6, "relabel", label=1, reviewer="ada")
+    decisions.decide(1, 5, "relabel", label=0, reviewer="ada")
+    now[2], now[3], now[4], now[5], now[6], now[7] = "odd", label, "third", "", "odd", "even"
+    write()
+    summary = export.export("set", tmp_path / "out.csv", as_source=True)
+    now[3] = "even"
+    lines = (tmp_path / "out.csv").read_text().splitlines()[1:]
+    assert lines == [f"{n}.png,{name}" for n, name in enumerate(now)]
+    assert (
+        "3 labels were changed at the source after the import and decided otherwise here" in summary.sentence
+    )
+    assert (
+        "2.png (even, there odd, here even); 4.png (even, there third, here exclude); 5.png"
+        in summary.sentence
+    )
+    assert (summary.num_rows, summary.num_relabel, summary.num_exclude) == (8, 1, 0)
+
+
 def decide(*, relabel: int, exclude: int) -> None:
     decisions.decide(1, relabel, "relabel", label=0, reviewer="ada")
     decisions.decide(1, exclude, "exclude", reviewer="ada")

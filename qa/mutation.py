@@ -95,7 +95,7 @@ TESTS = {
     "engines/umn": ("tests/engines/umn", _ON_A_CARD),
     "engines/choicenet": ("tests/engines/choicenet", _ON_A_CARD),
     "engines/regression": ("tests/engines/regression",),
-    "engines/segmentation": ("tests/engines/segmentation", "tests/engines/l2b/test_masks.py"),
+    "engines/segmentation": ("tests/engines/segmentation",),
     "engines/neighbours": ("tests/engines/neighbours",),
     "engines/backbones": ("tests/engines/backbones",),
     "engines/shared": (
@@ -109,7 +109,6 @@ TESTS = {
 TASKS = {
     "numbers": ("tests/engines/regression",),
     "masks": (
-        "tests/engines/l2b/test_masks.py",
         "tests/engines/cross_entropy/test_masks.py",
         "tests/engines/segmentation",
     ),

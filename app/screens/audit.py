@@ -18,12 +18,8 @@ from auditor.masks import auditing
 
 OTHER_ENGINES = {
     SEGMENTATION: (
-        {
-            "cross_entropy": "plain cross-entropy",
-            "l2b": "L2B, weights for every pixel",
-            "coteaching": "Co-teaching, two networks that pick each other's pixels",
-        },
-        "Each trains U-Nets on one half of the images and judges the other half.",
+        {"cross_entropy": "plain cross-entropy"},
+        "A U-Net trains on each half of the images and judges the other half.",
     ),
     REGRESSION: (
         {"cross_entropy": "mixture density network, the plain witness", "choicenet": "ChoiceNet"},
@@ -206,8 +202,7 @@ def start_on_others(dataset: Dataset) -> None:
         backbone = chosen_view
     left, right = st.columns([2, 1], vertical_alignment="bottom")
     engines, note = OTHER_ENGINES[dataset.task]
-    kept = list(engines) if is_numbers else ["cross_entropy"]
-    chosen = left.multiselect("Engines", list(engines), kept, format_func=engines.__getitem__)
+    chosen = left.multiselect("Engines", list(engines), list(engines), format_func=engines.__getitem__)
     preset = right.selectbox(
         "Preset", list(PRESETS), format_func=PRESETS.__getitem__, key="audit_mask_preset"
     )

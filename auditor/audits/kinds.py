@@ -63,7 +63,7 @@ def plan_audit(
     if not 0 <= seed < 2**31:
         raise AuditFailedError(f"The seed is {seed}; use a whole number from 0 to {2**31 - 1}.")
     labels = LABELS[kind.task]
-    names = list(engines or engine_bridge.default_engines_on(labels))
+    names = list(engines or engine_bridge.engines_on(labels))
     resolved = engine_bridge.resolve_device(device)
     dataset = reading.dataset(dataset_name)
     if dataset.task != kind.task:

@@ -35,9 +35,6 @@ from auditor.ground.wording import did_you_mean
 if TYPE_CHECKING:
     from engines.contract import EngineResult, EngineSpec, EpochRecord, MaskResult, NumberResult, SignalSpec
 
-ASKED_FOR = {"masks": frozenset({"coteaching", "l2b"})}
-"""By labels that are no classes: engines that train only where they are named, because they find no more than the
-others (benchmarks/results/masks.md)."""
 ENGINE_ORDER = ("noise_model", "cross_entropy", "coteaching", "umn", "l2b", "choicenet")
 """The order in which engines are offered and train: what is quick or finds most comes first. No list of what there
 is: an engine of the registry that is not named here comes after these. (The registry's own order is that of an
@@ -105,11 +102,6 @@ def _in_order() -> list[EngineSpec]:
 def engines_on(labels: str) -> list[str]:
     """The engines that take ``masks`` or ``numbers``."""
     return [spec.name for spec in _in_order() if labels in spec.other_configs]
-
-
-def default_engines_on(labels: str) -> list[str]:
-    """Those of ``engines_on`` that train where none is named."""
-    return [name for name in engines_on(labels) if name not in ASKED_FOR.get(labels, ())]
 
 
 def needs_features(engine: str) -> bool:

@@ -9,7 +9,6 @@ SPEC = EngineSpec(
     title="Co-teaching with S2E",
     paper="https://arxiv.org/abs/1911.02377",
     config="CoteachingConfig",
-    other_configs={"masks": "CoteachingMaskConfig"},
     signals={
         "selected": SignalSpec(
             in_export=True,

@@ -1,4 +1,4 @@
-"""Plain cross-entropy on pixels: the network that other engines for masks are compared with."""
+"""Plain cross-entropy on pixels: the network that judges masks."""
 
 from __future__ import annotations
 

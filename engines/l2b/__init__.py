@@ -9,7 +9,6 @@ SPEC = EngineSpec(
     title="L2B, Learning to Bootstrap",
     paper="https://arxiv.org/abs/2202.04291",
     config="L2BConfig",
-    other_configs={"masks": "L2BMaskConfig"},
     signals={
         "alpha": SignalSpec(
             in_export=True,

@@ -55,11 +55,8 @@ def train_masks(
     checkpoint: Checkpoint | None,
     on_probabilities: OnProbabilities | None,
     before_epoch: Callable[[MaskFold], None] | None = None,
-    network_type: Callable[[str, int, int], nn.Module] = UNet,
 ) -> MaskResult:
     """Train one network a fold and judge every pixel; see ``contract.TrainMasks``.
-
-    ``network_type`` makes it of encoder, channels and number of classes, and answers as ``UNet`` does.
 
     Memory: the images as they are, one network and its optimizer, a state a fold, and five bytes a pixel.
 
@@ -70,7 +67,7 @@ def train_masks(
 
     def build(number: int) -> nn.Module:
         with seeded_init(seed, "network", number):
-            network = network_type(config.network, run.rows.shape[0], data.num_classes)
+            network = UNet(config.network, run.rows.shape[0], data.num_classes)
         return network.to(run.device)
 
     done = train_folds(MaskFold, run, config, build, step, before_epoch)

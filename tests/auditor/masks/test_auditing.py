@@ -13,7 +13,6 @@ from click.testing import CliRunner
 from PIL import Image
 
 from auditor import jobs
-from auditor.bridges import engine_bridge
 from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
 from auditor.cli import kinds
@@ -168,11 +167,6 @@ def test_report__shows_the_masks_of_least_trust(audited_masks: Audited, tmp_path
 def test_plan_audit__refuses_engines_of_class_labels(audited_masks: Audited) -> None:
     with pytest.raises(AuditFailedError, match="Engine umn takes no masks; on masks there are cross_en"):
         auditing.plan_audit("shapes", ["umn"])
-
-
-def test_default_engines_on__leaves_what_finds_no_more_to_who_names_it() -> None:
-    assert engine_bridge.default_engines_on("masks") == ["cross_entropy"]
-    assert engine_bridge.engines_on("masks") == ["cross_entropy", "coteaching", "l2b"]
 
 
 def test_verify__right_and_wrong_masks_give_a_rate_and_promises(

@@ -11,7 +11,7 @@ import torch
 from engines.contract import IGNORED_PIXEL
 from engines.cross_entropy import masks
 from engines.segmentation.loop import MaskFold
-from tests.engines.l2b.test_masks import SIZE, Tiny, batch
+from tests.engines.literal_masks import SIZE, Tiny, batch
 
 RATE = 0.5
 

@@ -25,8 +25,7 @@ SHORT = {"epochs": 2, "batch_size": 4}
 
 
 def config_of(name: str, **fields: Any) -> Any:
-    more = {"warmup_epochs": 1} if name == "l2b" else {}
-    return replace(ENGINES[name].config_type_on("masks")(), **(SHORT | more | fields))
+    return replace(ENGINES[name].config_type_on("masks")(), **(SHORT | fields))
 
 
 def data_of(**fields: Any) -> MaskData:

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
+from benchmarks.papers.l2b_masks import L2BMaskConfig, choose_meta_set, pixel_weights, step, weighted_step
 from engines.contract import IGNORED_PIXEL, MaskData
-from engines.l2b.masks import L2BMaskConfig, choose_meta_set, pixel_weights, step, weighted_step
+from engines.segmentation import loop
 from engines.segmentation.loop import MaskFold, train_masks
 from engines.shared.device import make_generator, seeded_init
 from engines.shared.loader import epoch_batches
@@ -177,8 +178,9 @@ def literal_run(data: MaskData, config: L2BMaskConfig) -> tuple[nn.Module, dict[
     ],
 )
 def test_train_masks__two_epochs_are_the_literal_ones(
-    fields: dict[str, Any], trusted: list[int], steps: dict[str, int]
+    fields: dict[str, Any], trusted: list[int], steps: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(loop, "UNet", Double)
     random = np.random.default_rng(0)
     masks = random.integers(0, K, (9, SIZE, SIZE)).astype(np.uint8)
     masks[3] = IGNORED_PIXEL  # nothing is known of this image
@@ -200,7 +202,7 @@ def test_train_masks__two_epochs_are_the_literal_ones(
 
     result = train_masks(
         "l2b", data, config, step, seed=0, device="cpu", on_epoch=None, checkpoint=None,
-        on_probabilities=None, before_epoch=watched, network_type=Double,
+        on_probabilities=None, before_epoch=watched,
     )  # fmt: skip
 
     literal, counts, literally_believed = literal_run(data, config)

@@ -1,4 +1,4 @@
-"""Charts of what an audit found: transition matrix, distributions, agreement, rates. Tables in, charts out."""
+"""Charts of what an audit found: pairs of classes, distributions, agreement, rates. Tables in, charts out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
-from auditor.statistics import Transition
+from auditor.audits.statements import Move
 
 SMALL_TEXT = 12.25
 """Pixels of every text in a chart: the small size of ``frame.css``."""
@@ -38,8 +38,6 @@ SMALL, LARGE = 140, 220
 CONSENSUS = "Consensus"
 MOST_DIGITS = 14
 """Classes up to which a cell of the matrix has room for its number."""
-LEAST_SHOWN = 0.005
-"""Smallest share of a cell that is coloured and written; less would read "0%"."""
 MARKED, OTHER = "#9a5bc4", "#8b949e"
 """Suspects or wrong labels, and what they are compared with. Orange and blue mean given and suggested."""
 TEAL = "#2a9d8f"
@@ -67,62 +65,51 @@ LIGHT = Tones("#efe3f7", "#b583d6", "#c79be0", "#f3f5f8", alike="#62bdb2", ink="
 DARK = Tones("#2a2233", "#8448ad", "#7f46a6", "#2a313a", alike="#1d7268", ink="#f0f3f6", quiet="#a3acb7")
 
 
-def transition_cells(transition: Transition, names: Sequence[str]) -> pd.DataFrame:
-    """One row a cell: true, given (names), true_label, given_label, share, low, high."""
+def move_cells(moves: Sequence[Move], names: Sequence[str]) -> pd.DataFrame:
+    """One row a pair of classes: given, right (names), found, suspected, number, all (words or empty)."""
     size = len(names)
-    true, given = np.divmod(np.arange(size * size), size)
+    counts, words = np.zeros((2, size, size), np.int64), np.full((size, size), "", dtype=object)
+    for move in moves:
+        counts[:, move.given, move.right] = move.found, move.suspected
+        if move.interval is not None:
+            words[move.given, move.right] = "{:,} to {:,}".format(*move.interval)
+    given, right = np.divmod(np.arange(size * size), size)
     return pd.DataFrame(
         {
-            "true": [names[i] for i in true],
             "given": [names[i] for i in given],
-            "true_label": true,
-            "given_label": given,
-            "share": transition.matrix.ravel(),
-            "low": transition.low.ravel(),
-            "high": transition.high.ravel(),
+            "right": [names[i] for i in right],
+            "found": counts[0].ravel(),
+            "suspected": counts[1].ravel(),
+            "number": counts.sum(axis=0).ravel(),
+            "all": words.ravel(),
         }
     )
 
 
-def transition_chart(cells: pd.DataFrame, names: Sequence[str], tones: Tones = LIGHT) -> Any:
-    """P(given | true) as a heat map; off-diagonal cells carry the colour, since the diagonal is what should be."""
-    pick = alt.selection_point(name="cell", fields=["true", "given"], toggle=False)
-    wrong = cells.assign(
-        percent=100 * cells.share, shade=np.where(cells.true_label == cells.given_label, np.nan, cells.share)
-    )
+def move_chart(cells: pd.DataFrame, names: Sequence[str], tones: Tones = LIGHT) -> Any:
+    """Labels found wrong and suspected as a heat map of numbers; where there are none a cell is empty."""
+    pick = alt.selection_point(name="cell", fields=["given", "right"], toggle=False)
     side = max(300, min(620, 80 + 40 * len(names)))
     angle = 0 if max(map(len, names)) <= 3 else -40
-    base = alt.Chart(wrong).encode(
+    base = alt.Chart(cells).encode(
         x=alt.X(
-            "given:N",
+            "right:N",
             sort=list(names),
-            title="given label",
+            title="right or suggested label",
             axis=alt.Axis(orient="top", labelAngle=angle, labelOverlap=False),
         ),
-        y=alt.Y("true:N", sort=list(names), title="true class", axis=alt.Axis(labelOverlap=False)),
-        tooltip=[
-            "true",
-            "given",
-            alt.Tooltip("share", title="P(given | true)", format=".1%"),
-            alt.Tooltip("low", format=".1%"),
-            alt.Tooltip("high", format=".1%"),
-        ],
+        y=alt.Y("given:N", sort=list(names), title="given label", axis=alt.Axis(labelOverlap=False)),
+        tooltip=["given", "right", "found", "suspected", alt.Tooltip("all", title="in all, at 95 %")],
     )
-    top = max(0.01, float(wrong.shade.max(skipna=True)) if wrong.shade.notna().any() else 0.01)
-    tint = alt.Color(
-        "shade:Q", scale=alt.Scale(domain=[0, top], range=[tones.little, tones.much]), legend=None
-    )
-    is_tinted = f"datum.shade >= {LEAST_SHOWN}"
+    scale = alt.Scale(domain=[0, max(1, int(cells.number.max()))], range=[tones.little, tones.much])
+    tint = alt.Color("number:Q", scale=scale, legend=None)
     boxes = base.mark_rect(stroke="#8886", cursor="pointer").encode(
-        color=alt.condition(is_tinted, tint, alt.value("transparent"))
+        color=alt.condition("datum.number > 0", tint, alt.value("transparent"))
     )
     layers = [boxes.add_params(pick)]
     if len(names) <= MOST_DIGITS:
-        digits = base.transform_filter(f"datum.share >= {LEAST_SHOWN}").mark_text(
-            fontSize=SMALL_TEXT, cursor="pointer"
-        )
-        tone = alt.condition(is_tinted, alt.value(tones.ink), alt.value(tones.quiet))
-        layers.append(digits.encode(text=alt.Text("percent:Q", format=".0f"), color=tone))
+        digits = base.transform_filter("datum.number > 0").mark_text(fontSize=SMALL_TEXT, cursor="pointer")
+        layers.append(digits.encode(text="number:Q", color=alt.value(tones.ink)))
     return alt.layer(*layers).properties(height=side)
 
 

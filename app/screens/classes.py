@@ -13,7 +13,7 @@ from app.session.words import plain
 from auditor.audits import statements
 from auditor.catalog.records import Audit, Dataset
 from auditor.outputs.report import conflict_sentence
-from auditor.statistics import Interval, NoiseRate, Transition, shared_sentence
+from auditor.statistics import Interval, NoiseRate, shared_sentence
 
 MOST_IN_MATRIX = 40
 MOST_PAIRS, MOST_PAIRS_ALONE = 10, 50
@@ -29,7 +29,7 @@ OF_PROBABILITY = ("may be wrong", "share")
 """Columns that sum the chance that a label is wrong: hidden while nothing verified calibrates it."""
 
 
-def kind_of(found: NoiseRate | Transition) -> str:
+def kind_of(found: NoiseRate) -> str:
     """``verified`` or ``a guess``."""
     return "verified" if found.kind == "interval" else "a guess"
 
@@ -53,50 +53,54 @@ def draw_figures(dataset: Dataset, said: statements.Statements) -> None:
     )
 
 
-def draw_matrix(dataset: Dataset, transition: Transition) -> None:
-    """The transition matrix; a chosen cell leads to its suspects."""
+def draw_matrix(dataset: Dataset, moves: list[statements.Move]) -> None:
+    """Wrong and suspected labels by pair of classes; a chosen cell leads to its suspects."""
     names = dataset.class_names
-    cells = charts.transition_cells(transition, names)
     matrix, pairs = st.columns([1.9, 1], gap="large")
     with pairs:
-        draw_pairs(dataset, transition, cells)
+        draw_pairs(names, moves)
     with matrix:
-        st.subheader("How true classes turn into given labels", anchor=False, help=plain(transition.sentence))
+        st.subheader("Which classes are taken for which", anchor=False)
         if len(names) > MOST_IN_MATRIX:
             st.caption(f"With {len(names):,} classes, only the most frequent confusions are listed.")
             return
-        kind = kind_of(transition)
-        st.caption(f"A row is a true class, in percent ({kind}); a cell leads to its suspects.")
+        st.caption("Labels that people found wrong, and suspects; a cell leads to its suspects.")
         seen = st.altair_chart(
-            charts.transition_chart(cells, names, charts.tones()),
+            charts.move_chart(charts.move_cells(moves, names), names, charts.tones()),
             on_select="rerun",
             selection_mode="cell",
             key="classes_matrix",
         )
     picked = seen["selection"]["cell"] if seen else []
     if picked:
-        given, true = names.index(picked[0]["given"]), names.index(picked[0]["true"])
-        state.open_suspects(given=given, suggested=None if given == true else true)
+        given, right = names.index(picked[0]["given"]), names.index(picked[0]["right"])
+        state.open_suspects(given=given, suggested=None if given == right else right)
 
 
-def draw_pairs(dataset: Dataset, transition: Transition, cells: pd.DataFrame) -> None:
+def draw_pairs(names: list[str], moves: list[statements.Move]) -> None:
     """The most frequent confusions as buttons, which a keyboard reaches too."""
     st.subheader("Most frequent confusions", anchor=False)
-    wrong = cells[(cells.true_label != cells.given_label) & (cells.share >= charts.LEAST_SHOWN)]
-    most = MOST_PAIRS if len(dataset.class_names) <= MOST_IN_MATRIX else MOST_PAIRS_ALONE
-    top = wrong.nlargest(most, "share")
-    if top.empty:
-        st.write("No class is taken for another.")
+    if not moves:
+        st.write("Nobody found a wrong label, and no label is a suspect.")
         return
-    st.caption(f"True class → given label, and its share of the class ({kind_of(transition)}).")
+    st.caption("Given label → right or suggested one.")
     with st.container(gap="xxsmall", key="classes_pairs"):
-        for row in top.to_dict("records"):
+        for move in moves[: MOST_PAIRS if len(names) <= MOST_IN_MATRIX else MOST_PAIRS_ALONE]:
             if st.button(
-                f"**{plain(row['true'])} → {plain(row['given'])}** &ensp;{words.percent(row['share'])}",
-                key=f"classes_pair_{row['true_label']}_{row['given_label']}",
+                f"**{plain(names[move.given])} → {plain(names[move.right])}** &ensp;{said_of(move)}",
+                key=f"classes_pair_{move.given}_{move.right}",
                 type="tertiary",
             ):
-                state.open_suspects(given=int(row["given_label"]), suggested=int(row["true_label"]))
+                state.open_suspects(given=move.given, suggested=move.right)
+
+
+def said_of(move: statements.Move) -> str:
+    """``3 found, 12 suspected; 5 to 20 in all``, without what is zero or unknown."""
+    numbers = ((move.found, "found"), (move.suspected, "suspected"))
+    said = ", ".join(f"{words.count(number)} {what}" for number, what in numbers if number)
+    if move.interval is not None:
+        said += "; {} to {} in all".format(*map(words.count, move.interval))
+    return said
 
 
 def suspects_by_class(audit: Audit, **narrowed: object) -> pd.Series:
@@ -234,7 +238,7 @@ with shown():
     found = readers.findings(audit)
     said = found.said
     draw_figures(dataset, said)
-    draw_matrix(dataset, found.transition)
+    draw_matrix(dataset, said.moves)
     is_guess = bool(audit.summary["error_probability_is_guess"])
     draw_classes(dataset, audit, said, found.trust_by_class.tolist(), is_guess=is_guess)
     draw_splits(audit, said, is_guess=is_guess)

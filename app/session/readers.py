@@ -25,7 +25,7 @@ from auditor.ground.errors import AuditorError, NotFoundError
 from auditor.ground.settings import settings
 from auditor.ground.vocabulary import SEGMENTATION
 from auditor.review import blind, decisions, drawing, people
-from auditor.statistics import ErrorsLeft, NoiseRate, Transition
+from auditor.statistics import ErrorsLeft, NoiseRate
 
 LEASED_AHEAD = 8
 """Samples of Verify that are leased before they are in view, as in ``verify.js``."""
@@ -284,7 +284,6 @@ class Findings:
     """What an audit and the people say about the whole dataset."""
 
     said: statements.Statements
-    transition: Transition
     trust_by_class: NDArray[np.float64]
     """(K, ``TRUST_BINS``) share of each class's labels by bin of trust, from doubted to trusted."""
 
@@ -309,7 +308,7 @@ def findings(audit: Audit) -> Findings:
 def _findings(home: Path, audit_id: int, version: str, told: tuple[int, int]) -> Findings:  # noqa: ARG001
     seen = statements.load(audit_id)
     # Not ``seen`` itself: of ten million samples it takes half a gigabyte.
-    return Findings(statements.statements(seen), statements.transition(seen), _trust_by_class(seen))
+    return Findings(statements.statements(seen), _trust_by_class(seen))
 
 
 def _trust_by_class(seen: statements.Standing) -> NDArray[np.float64]:

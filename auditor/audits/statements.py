@@ -6,7 +6,9 @@ after every verdict what has become certain.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections import Counter
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -18,7 +20,7 @@ from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.errors import AuditFailedError, NotFoundError
-from auditor.ground.vocabulary import LEVELS
+from auditor.ground.vocabulary import LEVELS, RELABEL
 from auditor.pictures.sources import printable
 from auditor.review import blind, decisions
 from auditor.review.decisions import Findings
@@ -41,6 +43,8 @@ from auditor.statistics import (
 )
 from auditor.statistics import promises as calibration
 
+MOST_INTERVALS = 10
+"""Pairs of classes whose number has an interval: the first of the list, as many as a page names."""
 STANDING = ("trust_score", "error_probability", "suggested_label", "is_label_issue", "agreement")
 """Columns of the scores that statements are computed from."""
 
@@ -91,12 +95,28 @@ class Suspects:
 
 
 @dataclass(frozen=True)
+class Move:
+    """Labels of one class that are wrong, or may be, and the class that is right in their place."""
+
+    given: int
+    right: int
+    found: int
+    """As many people saw."""
+    suspected: int
+    """Suspects that nobody decided on: what a queue of the two classes holds."""
+    interval: tuple[int, int] | None = None
+    """As many there are in all, found ones among them, at 95 %; None where none came up in a random sample."""
+
+
+@dataclass(frozen=True)
 class Statements:
     """What the audit and the people say about the whole data set."""
 
     noise_rate: NoiseRate
     errors_left: ErrorsLeft
     class_pairs: list[ClassPair]
+    moves: list[Move]
+    """Most labels first."""
     classes: list[ClassReport]
     conflicts: pd.DataFrame
     """Groups of duplicates with different given labels; certain only where ``is_certain`` says so."""
@@ -329,4 +349,40 @@ def statements(standing: Standing) -> Statements:
         shared=shared,
         verified=standing.verified if standing.is_random_sample else None,
     )
-    return Statements(rate, left, pairs, reports, conflicts, parts, shared)
+    return Statements(rate, left, pairs, _moves(standing), reports, conflicts, parts, shared)
+
+
+def _moves(standing: Standing) -> list[Move]:
+    """What people found and what is suspected by pair of classes; the first few with intervals."""
+    given, asked = standing.given_labels, standing.in_question
+    known = {
+        i: row.label
+        for i, row in decisions.outcomes(standing.dataset.id).items()
+        if asked[i] and row.is_seen and row.decision == RELABEL and row.label is not None
+    }
+    found = Counter((int(given[i]), label) for i, label in known.items())
+    with session() as open_session:
+        where = scores.SuspectFilter(only_issues=True, only_undecided=True)
+        pairs = scores.pair_counts(open_session, standing.audit, where)
+    suspected = Counter({(row[0], row[1]): row[2] for row in pairs.to_numpy().tolist()})
+    order = sorted(found | suspected, key=lambda pair: (-found[pair] - suspected[pair], pair))
+    moves = [Move(*pair, found[pair], suspected[pair]) for pair in order if -1 < pair[1] != pair[0]]
+    if standing.is_random_sample:
+        moves[:MOST_INTERVALS] = [_sampled(standing, known, one) for one in moves[:MOST_INTERVALS]]
+    return moves
+
+
+def _sampled(standing: Standing, known: dict[int, int], move: Move) -> Move:
+    """With the interval of its number, where a random sample holds one of them."""
+    verified = standing.verified
+    part = standing.in_question & (standing.given_labels == move.given)
+    is_hit = part[verified.sample_ids] & (np.asarray(verified.true_labels) == move.right)
+    if not is_hit.any():
+        return move
+    if verified.decided is not None:
+        ids = verified.decided.sample_ids
+        moved = np.array([known.get(int(i)) == move.right for i in ids], dtype=bool)
+        verified = replace(verified, decided=replace(verified.decided, is_wrong=moved))
+    seen, size = part_intervals(np.where(part, 0, -1), verified, is_hit, 1)[0], int(part.sum())
+    low = max(move.found, math.floor(seen.low * size + 1e-9))
+    return replace(move, interval=(low, max(low, math.ceil(seen.high * size - 1e-9))))

@@ -51,7 +51,7 @@ def _of_classes(standing: statements.Standing, progress: OnProgress | None) -> R
     said = statements.statements(standing)
     return ReportInput(
         **_of_all(standing, said.noise_rate, said.errors_left),
-        transition=statements.transition(standing),
+        moves=said.moves,
         class_reports=said.classes,
         pairs=said.class_pairs,
         splits=said.splits,

@@ -17,18 +17,16 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from auditor.audits.comparison import Comparison
+from auditor.audits.statements import Move
 from auditor.ground.wording import odds_of_suggestion, odds_of_wrong, percent
-from auditor.statistics import ClassPair, ClassReport, ErrorsLeft, NoiseRate, Promise, SplitReport, Transition
+from auditor.statistics import ClassPair, ClassReport, ErrorsLeft, NoiseRate, Promise, SplitReport
 
 MAX_SUSPECTS = 60
 """Pictures on the page; more belong into the app."""
 PICTURE_SIZE = 144
 """Longest side of a picture in pixels; smaller ones are enlarged by whole factors."""
-MAX_MATRIX = 15
-"""Classes up to which T is drawn whole; beyond, only its largest moves are listed."""
 MAX_MOVES = 20
 MAX_CONFLICTS = 60
-MIN_MOVE = 0.005
 
 SOURCES = (
     "Consensus: weighted mean of rank percentiles over witnesses; weights by logistic regression on verified rows, "
@@ -100,7 +98,8 @@ class ReportInput:
     noise_rate: NoiseRate
     promises: Sequence[Promise] = ()
     errors_left: ErrorsLeft | None = None
-    transition: Transition | None = None
+    moves: Sequence[Move] = ()
+    """Most labels first; at most ``MAX_MOVES`` are listed."""
     class_reports: Sequence[ClassReport] = ()
     pairs: Sequence[ClassPair] = ()
     splits: Sequence[SplitReport] = ()
@@ -140,8 +139,7 @@ def report_html(report: ReportInput) -> str:
         is_guess=report.noise_rate.kind != "interval",
         suspects=[(suspect, picture_uri(suspect.image)) for suspect in report.suspects[:MAX_SUSPECTS]],
         num_hidden=max(0, len(report.suspects) - MAX_SUSPECTS),
-        whole_matrix=report.transition is not None and len(report.class_names) <= MAX_MATRIX,
-        moves=_largest_moves(report.transition),
+        moves=report.moves[:MAX_MOVES],
         conflicts=report.conflicts[:MAX_CONFLICTS],
         sources=SOURCES,
     )
@@ -166,17 +164,3 @@ def picture_uri(image: NDArray[np.uint8] | None) -> str:
     buffer = io.BytesIO()
     picture.save(buffer, format="PNG", optimize=True)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
-
-
-def _largest_moves(transition: Transition | None) -> list[tuple[int, int, float, float, float]]:
-    """(true, given, share, low, high) of the largest cells off the diagonal."""
-    if transition is None:
-        return []
-    off = np.where(np.eye(len(transition.matrix), dtype=bool), 0.0, transition.matrix)
-    order = np.argsort(-off, axis=None, kind="stable")[:MAX_MOVES]
-    cells = [divmod(int(cell), len(off)) for cell in order]
-    return [
-        (i, j, float(off[i, j]), float(transition.low[i, j]), float(transition.high[i, j]))
-        for i, j in cells
-        if off[i, j] >= MIN_MOVE
-    ]

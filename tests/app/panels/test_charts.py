@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import precision_score, recall_score, roc_auc_score
 
 from app.panels import charts
-from auditor.statistics.noise import Transition
+from auditor.audits.statements import Move
 
 MARKS = ("wrong", "right")
 
@@ -64,8 +64,9 @@ def test_bands__a_row_an_epoch_and_kind_and_none_for_a_kind_that_nobody_is() -> 
     assert set(charts.bands(history, np.ones(4, dtype=bool), MARKS).kind) == {"wrong"}
 
 
-def test_transition_cells__a_row_of_the_matrix_is_a_true_class() -> None:
-    matrix = np.array([[0.9, 0.1], [0.3, 0.7]])
-    found = Transition(matrix, matrix - 0.05, matrix + 0.05, "guess", "")
-    cells = charts.transition_cells(found, ["cat", "dog"]).set_index(["true", "given"])
-    assert cells.loc[("dog", "cat")].tolist() == pytest.approx([1, 0, 0.3, 0.25, 0.35])
+def test_move_cells__a_row_of_the_matrix_is_a_given_label() -> None:
+    moves = [Move(1, 0, 2, 3, (4, 9)), Move(0, 1, 0, 1)]
+    cells = charts.move_cells(moves, ["cat", "dog"]).set_index(["given", "right"])
+    assert cells.loc[("dog", "cat")].tolist() == [2, 3, 5, "4 to 9"]
+    assert cells.loc[("cat", "dog")].tolist() == [0, 1, 1, ""]
+    assert cells.loc[("cat", "cat")].number == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -58,6 +59,33 @@ def test_progress__says_what_classes_and_the_report_say(audited: tuple[Digits, i
     text = run("status", "digits")[1]
     assert f"; {said.found} wrong labels found" in text
     assert seen.advice in text
+
+
+def test_moves__are_counts_of_what_people_found_and_of_what_the_queue_holds(
+    audited: tuple[Digits, int],
+) -> None:
+    digits, audit_id = audited
+    draw = verify_truthfully(digits, 150)
+    settle.settle(audit_id)
+    given, true = digits.given_labels, digits.true_labels
+    outside = [i for i in np.flatnonzero(digits.is_wrong).tolist() if i not in draw.sample_ids]
+    decisions.decide(DATASET, outside[0], "relabel", label=int(true[outside[0]]), reviewer="ada")
+    decisions.decide(DATASET, outside[1], "exclude", reviewer="ada")  # of no class: in no pair
+    known = {*draw.sample_ids, outside[0]}
+    found = Counter((int(given[i]), int(true[i])) for i in known if digits.is_wrong[i])
+    moves = statements.statements(statements.load(audit_id)).moves
+    assert {(one.given, one.right): one.found for one in moves if one.found} == found
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        for one in moves:
+            where = scores.SuspectFilter(one.given, one.right, only_issues=True, only_undecided=True)
+            assert scores.count(open_session, audit, where) == one.suspected
+    sampled = [one for one in moves if one.interval is not None]
+    assert sampled
+    for one in sampled:
+        low, high = one.interval
+        assert one.found <= low <= ((given == one.given) & (true == one.right)).sum() <= high
+        assert high <= (given == one.given).sum()
 
 
 def test_noise_rate__is_read_again_only_after_something_was_said(audited: tuple[Digits, int]) -> None:

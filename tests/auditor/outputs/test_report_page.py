@@ -10,8 +10,10 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
+from auditor.audits.statements import Move
 from auditor.outputs.report_page import (
     MAX_CONFLICTS,
+    MAX_MOVES,
     MAX_SUSPECTS,
     Conflict,
     EngineLine,
@@ -82,7 +84,7 @@ def digits_report():
             promises(found.trust_score, world.given_labels, verified, calibrating=found.calibrating).values()
         ),
         errors_left=errors_left(found.noise_rate, len(true), num_found_wrong=31, num_found_right=269),
-        transition=found.transition,
+        moves=[Move(9, 0, 3, 5, (4, 12)), Move(0, 1, 0, 2)],
         class_reports=class_reports(
             world.given_labels, found.error_probability, found.is_doubtful, pairs, names, intervals=intervals
         ),
@@ -113,7 +115,6 @@ def test_report_html__says_what_was_found(digits_report):
         digits_report.noise_rate.sentence,
         digits_report.errors_left.sentence,
         *(promise.sentence for promise in digits_report.promises),
-        digits_report.transition.sentence,
         "Plain training.",
         "Clopper and Pearson 1934",
         "1,797 samples",
@@ -158,7 +159,7 @@ def test_report_html__a_guess_is_marked(digits_report):
         noise_rate=guess,
         promises=(),
         errors_left=None,
-        transition=None,
+        moves=(),
         class_reports=(),
         pairs=(),
         engines=(),
@@ -175,17 +176,8 @@ def test_report_html__many_suspects_and_classes_stay_bounded(digits_report):
     page = Page(report_html(many))
     assert sum(tag == "img" for tag, _ in page.tags) == MAX_SUSPECTS
     assert "60 more are not drawn here." in page.words()
-    large = 40
-    eye = np.eye(large) * 0.9 + 0.1 / large
-    wide = replace(
-        digits_report,
-        class_names=[f"c{k}" for k in range(large)],
-        transition=replace(digits_report.transition, matrix=eye, low=eye, high=eye),
-        class_reports=(),
-        pairs=(),
-    )
-    words = Page(report_html(wide)).words()
-    assert "true class" not in words
+    words = Page(report_html(replace(digits_report, moves=list(digits_report.moves) * 20))).words()
+    assert words.count(f"{NASTY} → digit 0 3 5 4 to 12") == MAX_MOVES / 2
 
 
 def test_picture_uri__colour_large_and_none():

@@ -325,7 +325,7 @@ def _kills_of_embedding(place: Path, machines: Any) -> dict[str, Any]:
     np.save(place / "images.npy", grey.repeat(3, axis=1))
     source = features.of_backbone(BACKBONE, weights, side=32)
     here, away = 1, 2
-    expected = features.embed(here, place / "images.npy", source, device="cpu", processes=1)
+    expected = features.embed(here, place / "images.npy", source, device="cpu", workers=1)
     shards.RANGES = 1
     lost: list[int] = []
 

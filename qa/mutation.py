@@ -242,9 +242,6 @@ EXPLAINED: dict[str, str] = {
     "engines/backbones/embedding.py probe: 1  ->  2": "threads: only the time differs",
     "engines/backbones/embedding.py probe: embed(images, network, views=views, device=device)"
     "  ->  embed(images, network, views=views)": _CPU,
-    "engines/backbones/embedding.py embed_in_processes: 2 * processes  ->  2 / processes": (
-        "how many ranges wait in the pool: only the time differs"
-    ),
     "engines/backbones/self_supervised.py _networks: 2  ->  3": "the head of these classes is never asked",
     "engines/backbones/self_supervised.py _networks: nn.Linear(size, size)  ->  nn.Linear(size, size)": (
         "two equal numbers, swapped"

@@ -145,7 +145,7 @@ def embed(
     source: FeatureSource,
     *,
     device: str = "auto",
-    processes: int | None = None,
+    workers: int | None = None,
     on_rows: OnRows | None = None,
 ) -> NDArray[np.floating]:
     """Compute what is missing and return all features.
@@ -155,7 +155,7 @@ def embed(
         images: the image cache, ``.npy`` of (N, C, H, W) uint8.
         source: from ``of_backbone``.
         device: ``auto``, ``cpu`` or ``cuda``.
-        processes: on a CPU; default one a core.
+        workers: threads on a CPU; default one a core.
         on_rows: told after each range; may raise to stop. What is done is kept.
 
     Raises:
@@ -179,7 +179,7 @@ def embed(
             side=source.side,
             views=source.views,
             device=device,
-            processes=processes or usable_cores(),
+            workers=workers or usable_cores(),
             on_done=mark,
         )
     return load(dataset_id, source)

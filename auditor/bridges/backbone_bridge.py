@@ -9,18 +9,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.ground.errors import AuditFailedError
+from auditor.ground.settings import settings
 
 if TYPE_CHECKING:
-    from engines.networks.pretrained import InputConfig
+    from engines.networks.pretrained import Backbone, InputConfig
 
-PIECE = 256
-"""Images that are embedded between two words about them: whole batches of a CPU, one of a card."""
+PIECE = {"cpu": 32, "cuda": 256}
+"""Images that are embedded between two words about them: a share of a core's, a batch of a card."""
+CONVERTED = "converted"
+"""Folder of the home: networks as OpenVINO computes them, by a hash; they are made again where they are missing."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,13 @@ def probe(
     from engines.shared.device import resolve_device
 
     with _as_audit_errors():
-        return probe(name, str(weights), shape, side=side, views=views, device=resolve_device(device))
+        return probe(
+            *(name, str(weights), shape),
+            side=side,
+            views=views,
+            device=resolve_device(device),
+            kept=settings().home / CONVERTED,
+        )
 
 
 def source(name: str) -> Source:
@@ -131,39 +140,39 @@ def embed(
     side: int | None,
     views: int,
     device: str,
-    processes: int,
+    workers: int,
     on_done: Callable[[int, int], None],
 ) -> None:
-    """Embed ranges of rows of ``images`` into ``features``: on a card in this process, on a CPU in several.
+    """Embed ranges of rows of ``images`` into ``features``: on a card, or on a CPU with so many threads.
 
     Raises:
         AuditFailedError: the weights do not fit, or the network cannot take such images.
     """
-    from engines.backbones import ImagePlace, embed, embed_in_processes
-    from engines.networks.pretrained import backbone
-    from engines.shared.device import resolve_device
+    pixels = np.load(images, mmap_mode="r", allow_pickle=False)
+    target = np.load(features, mmap_mode="r+", allow_pickle=False)
+
+    def written(start: int, end: int) -> None:
+        target.flush()
+        on_done(start, end)
+
+    from engines.backbones import embed_rows
 
     with _as_audit_errors():
-        place = resolve_device(device)
-        if place.type == "cpu" and processes > 1 and len(ranges) > 1:
-            embed_in_processes(
-                ImagePlace(images, features),
-                ranges,
-                name=name,
-                weights=weights,
-                side=side,
-                views=views,
-                processes=min(processes, len(ranges)),
-                on_done=on_done,
-            )
-            return
-        network = backbone(name, weights, side=side).to(place)
-        pixels = np.load(images, mmap_mode="r", allow_pickle=False)
-        target = np.load(features, mmap_mode="r+", allow_pickle=False)
-        for start, end in ranges:
-            target[start:end] = embed(pixels[start:end], network, views=views, device=place)
-            target.flush()
-            on_done(start, end)
+        network, place = _seeing(name, weights, side, device, workers)
+        embed_rows(
+            *(pixels, target, ranges, network), views=views, device=place, workers=workers, on_done=written
+        )
+
+
+def _seeing(
+    name: str, weights: Path, side: int | None, device: str, workers: int | None
+) -> tuple[Backbone, Any]:
+    from engines.backbones import seeing
+    from engines.shared.device import resolve_device
+
+    place = resolve_device(device)
+    kept = settings().home / CONVERTED
+    return seeing(name, weights, side=side, device=place, workers=workers, kept=kept), place
 
 
 def reduce_features(
@@ -224,16 +233,20 @@ def embed_array(
     Raises:
         AuditFailedError: the weights do not fit, or the network cannot take such images.
     """
-    from engines.backbones import embed
-    from engines.networks.pretrained import backbone
-    from engines.shared.device import resolve_device
+    from engines.backbones import embed_rows
 
     with _as_audit_errors():
-        place = resolve_device(device)
-        network = backbone(name, weights, side=side).to(place)
-        found = []
-        for start in range(0, len(images), PIECE):
-            found.append(embed(images[start : start + PIECE], network, views=views, device=place))
+        network, place = _seeing(name, weights, side, device, None)
+        step = PIECE[place.type]
+        ranges = [(at, min(at + step, len(images))) for at in range(0, len(images), step)]
+        found = np.empty((len(images), views, network.feature_size), dtype=np.float16)
+        done = 0
+
+        def counted(start: int, end: int) -> None:
+            nonlocal done
+            done += end - start
             if on_rows is not None:
-                on_rows(min(start + PIECE, len(images)))
-        return np.concatenate(found)
+                on_rows(done)
+
+        embed_rows(images, found, ranges, network, views=views, device=place, on_done=counted)
+        return found

@@ -1,4 +1,4 @@
-"""Images in, features out: one process with batches on a card, or several on the cores of a CPU.
+"""Images in, features out: batches on a card, or one image after the other on each core of a CPU.
 
 A million images take hours on a CPU, so rows are embedded in ranges that are reported when they are done, and
 whoever calls keeps a list of them and leaves them out the next time.
@@ -7,11 +7,8 @@ whoever calls keeps a list of them and leaves them out the next time.
 from __future__ import annotations
 
 import functools
-import multiprocessing
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +18,7 @@ from numpy.typing import NDArray
 from engines.backbones.views import views_of
 from engines.contract import EngineError
 from engines.networks.pretrained import Backbone, backbone
+from engines.networks.runtime import for_looking
 from engines.shared.device import computes_in_bfloat16, threads
 from engines.shared.work import seconds_of
 
@@ -31,14 +29,30 @@ PROBED_IMAGES = 16
 """A batch of a CPU."""
 
 
-@dataclass(frozen=True)
-class ImagePlace:
-    """Where the pictures lie and where their features go, for processes that share them as files."""
+def seeing(
+    name: str,
+    weights: str | Path | None,
+    *,
+    side: int | None = None,
+    device: torch.device,
+    workers: int | None = None,
+    kept: Path | None = None,
+) -> Backbone:
+    """The network called ``name``, ready to look at images on ``device``.
 
-    images: Path
-    """``.npy``, (N, C, H, W) uint8."""
-    features: Path
-    """``.npy``, (N, V, D) float16, made before."""
+    Args:
+        name, weights, side: see ``engines.networks.pretrained.backbone``.
+        device: on a CPU OpenVINO computes where it is installed, else torch.
+        workers: threads that will look at the same time; default as many as torch computes with.
+        kept: folder of networks that were converted for OpenVINO.
+
+    Raises:
+        EngineInputError: as ``backbone``.
+    """
+    network = backbone(name, weights, side=side)
+    if device.type != "cpu":
+        return network.to(device)
+    return for_looking(network, threads=workers or torch.get_num_threads(), kept=kept)
 
 
 def embed(
@@ -58,7 +72,7 @@ def embed(
         batch_size: images at a time; default 16 on a CPU, whose caches hold no more, and 256 on a card.
 
     Returns:
-        (B, V, D) float16; computed in bfloat16 where the device does, else in float32.
+        (B, V, D) float16; computed in float32 by OpenVINO, by torch in bfloat16 where the device does.
 
     Raises:
         EngineError: the network returns values that are not finite; the text names the first row.
@@ -90,6 +104,7 @@ def probe(
     side: int | None,
     views: int,
     device: torch.device,
+    kept: Path | None = None,
 ) -> tuple[float, int]:
     """Seconds that ``embed`` takes for one image of ``shape`` (C, H, W), with one thread on a CPU, and D.
 
@@ -98,77 +113,53 @@ def probe(
     Raises:
         EngineError: the weights do not fit, or the network cannot take such images.
     """
-    network = backbone(name, weights, side=side).to(device)
+    network = seeing(name, weights, side=side, device=device, workers=1, kept=kept)
     images = np.random.default_rng(0).integers(0, 256, (PROBED_IMAGES, *shape), dtype=np.uint8)
     with threads(1 if device.type == "cpu" else torch.get_num_threads()):
         seconds = seconds_of(lambda: embed(images, network, views=views, device=device), device)
     return seconds / len(images), network.feature_size
 
 
-def embed_in_processes(
-    place: ImagePlace,
+def embed_rows(
+    images: NDArray[np.uint8],
+    features: NDArray[np.float16],
     ranges: Sequence[tuple[int, int]],
+    network: Backbone,
     *,
-    name: str,
-    weights: str | Path | None,
-    side: int | None,
     views: int,
-    processes: int,
+    device: torch.device,
+    workers: int | None = None,
     on_done: RowsDone,
 ) -> None:
-    """Embed ranges of rows on several cores, one process each, and write them to ``place.features``.
+    """Embed ranges of rows of ``images`` into ``features``, both arrays or memory maps.
 
-    ``on_done`` is called in this process after each range, in no particular order; what it raises stops the work
-    after the ranges that are being computed.
+    Args:
+        images: (N, C, H, W) uint8.
+        features: (N, V, D), written.
+        ranges: the first row and the row after the last of each.
+        network: of ``seeing``.
+        views: V, see ``views_of``.
+        device: the network's.
+        workers: threads of a CPU that look at the same time, each at a range, as in ``seeing``; a card has one.
+        on_done: called in this thread after each range, in no particular order; what it raises stops the work
+            after the ranges that are being computed.
 
     Raises:
-        EngineError: as ``embed``, and where a process was killed (too little memory, for example).
+        EngineError: as ``embed``.
     """
-    arguments = (place, name, None if weights is None else str(weights), side, views)
-    context = multiprocessing.get_context("spawn")
+
+    def one(start: int, end: int) -> None:
+        features[start:end] = embed(images[start:end], network, views=views, device=device)
+
+    is_cpu = device.type == "cpu"
+    workers = (workers or torch.get_num_threads()) if is_cpu else 1
     waiting = list(reversed(ranges))
-    with ProcessPoolExecutor(processes, context, initializer=_open, initargs=arguments) as pool:
+    with threads(1 if is_cpu else torch.get_num_threads()), ThreadPoolExecutor(workers) as pool:
         running: dict[Future[None], tuple[int, int]] = {}
-        try:
-            while waiting or running:
-                while waiting and len(running) < 2 * processes:
-                    part = waiting.pop()
-                    running[pool.submit(_embed_range, *part)] = part
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    future.result()
-                    on_done(*running.pop(future))
-        except BrokenProcessPool as error:
-            raise EngineError("a process that embeds images was ended; is there enough memory?") from error
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-
-
-@dataclass
-class _Worker:
-    images: NDArray[np.uint8]
-    features: NDArray[np.float16]
-    network: Backbone
-    views: int
-
-
-_worker: _Worker | None = None
-"""What this process of the pool works with."""
-
-
-def _open(place: ImagePlace, name: str, weights: str | None, side: int | None, views: int) -> None:
-    global _worker
-    torch.set_num_threads(1)
-    _worker = _Worker(
-        images=np.load(place.images, mmap_mode="r", allow_pickle=False),
-        features=np.load(place.features, mmap_mode="r+", allow_pickle=False),
-        network=backbone(name, weights, side=side),
-        views=views,
-    )
-
-
-def _embed_range(start: int, end: int) -> None:
-    assert _worker is not None
-    part = _worker.images[start:end]
-    cpu = torch.device("cpu")
-    _worker.features[start:end] = embed(part, _worker.network, views=_worker.views, device=cpu)
-    _worker.features.flush()  # type: ignore[attr-defined]
+        while waiting or running:
+            while waiting and len(running) < workers:
+                part = waiting.pop()
+                running[pool.submit(one, *part)] = part
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                future.result()
+                on_done(*running.pop(future))

@@ -3,6 +3,7 @@
 __all__ = [
     "heads",
     "pretrained",
+    "runtime",
     "small",
     "torchvision_networks",
 ]

@@ -170,7 +170,7 @@ def test_ray__features_are_computed_away(
     np.save(images, np.random.default_rng(0).integers(0, 256, (200, 3, 20, 24), dtype=np.uint8))
     source = features.of_backbone(NAME, make_weights(tmp_path), side=32)
     here, away = 1, 2
-    expected = features.embed(here, images, source, device="cpu", processes=1)
+    expected = features.embed(here, images, source, device="cpu", workers=1)
     executor = RayExecutor(cluster.address)
     shards.embed(away, images, source, executor, device="cpu", on_rows=lambda _: None)
     np.testing.assert_array_equal(features.load(away, source), expected)

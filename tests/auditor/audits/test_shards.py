@@ -32,7 +32,7 @@ def images(tmp_path: Path) -> Path:
 
 def test_embed__goes_on_where_it_was_stopped_with_the_bits_of_one_go(tmp_path: Path, images: Path) -> None:
     source = features.of_backbone(NAME, make_weights(tmp_path), side=32, views=2)
-    expected = features.embed(EMBEDDED, images, source, device="cpu", processes=1)
+    expected = features.embed(EMBEDDED, images, source, device="cpu", workers=1)
     executor, heard = executors.Processes(1), []
 
     def stop(done: int) -> None:

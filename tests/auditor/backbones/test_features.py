@@ -53,7 +53,7 @@ def test_embed__goes_on_where_it_was_stopped(tmp_path: Path, images: Path) -> No
             raise KilledError
 
     with pytest.raises(KilledError):
-        features.embed(DATASET, images, source, device="cpu", processes=1, on_rows=stop)
+        features.embed(DATASET, images, source, device="cpu", workers=1, on_rows=stop)
     assert seen == [8, 16]
     assert not features.is_complete(DATASET, source)
     with pytest.raises(NotFoundError, match="not complete"):
@@ -67,7 +67,7 @@ def test_embed__goes_on_where_it_was_stopped(tmp_path: Path, images: Path) -> No
     marked.flush()
     again: list[int] = []
     found = features.embed(
-        DATASET, images, source, device="cpu", processes=1, on_rows=lambda done, _: again.append(done)
+        DATASET, images, source, device="cpu", workers=1, on_rows=lambda done, _: again.append(done)
     )
     assert again == [24, 30]
     assert (found[3] == 7.0).all()
@@ -76,11 +76,11 @@ def test_embed__goes_on_where_it_was_stopped(tmp_path: Path, images: Path) -> No
     assert features.is_complete(DATASET, source)
 
 
-def test_embed__two_processes_find_what_one_finds_and_leave_what_is_done_alone(
+def test_embed__two_threads_find_what_one_finds_and_leave_what_is_done_alone(
     tmp_path: Path, images: Path
 ) -> None:
     source = features.of_backbone(NAME, make_weights(tmp_path), side=32, views=2)
-    expected = np.array(features.embed(DATASET, images, source, device="cpu", processes=1))
+    expected = np.array(features.embed(DATASET, images, source, device="cpu", workers=1))
     place = features.folder(DATASET, source)
     np.save(place / "done.npy", np.array([True, False, False, True]))
     kept = np.load(place / "features.npy", mmap_mode="r+")
@@ -88,7 +88,7 @@ def test_embed__two_processes_find_what_one_finds_and_leave_what_is_done_alone(
     kept.flush()
     seen: list[int] = []
     found = features.embed(
-        DATASET, images, source, device="cpu", processes=2, on_rows=lambda done, _: seen.append(done)
+        DATASET, images, source, device="cpu", workers=2, on_rows=lambda done, _: seen.append(done)
     )
     assert seen == [22, 30]
     np.testing.assert_array_equal(found[8:24], expected[8:24])
@@ -105,7 +105,7 @@ def test_embed__every_cause_has_its_own_folder(tmp_path: Path, images: Path) -> 
         features.of_backbone(NAME, first, side=32, views=2),
     ]
     assert len({source.key for source in sources}) == 4
-    found = [features.embed(DATASET, images, source, device="cpu", processes=1) for source in sources[:2]]
+    found = [features.embed(DATASET, images, source, device="cpu", workers=1) for source in sources[:2]]
     assert not np.array_equal(found[0], found[1])
 
 
@@ -114,7 +114,7 @@ def test_embed__refuses_weights_that_changed_since(tmp_path: Path, images: Path)
     source = features.of_backbone(NAME, path, side=32)
     path.write_bytes(make_weights(tmp_path, 1).read_bytes())
     with pytest.raises(NotFoundError, match="is not the file"):
-        features.embed(DATASET, images, source, device="cpu", processes=1)
+        features.embed(DATASET, images, source, device="cpu", workers=1)
 
 
 def test_of_backbone__refuses_what_there_is_not(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_of_backbone__refuses_what_there_is_not(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", [b"", b"x" * 40])
 def test_load__a_damaged_file_is_named(tmp_path: Path, images: Path, damage: bytes) -> None:
     source = features.of_backbone(NAME, make_weights(tmp_path), side=32, views=1)
-    features.embed(DATASET, images, source, device="cpu", processes=1)
+    features.embed(DATASET, images, source, device="cpu", workers=1)
     (features.folder(DATASET, source) / "features.npy").write_bytes(damage)
     with pytest.raises(NotFoundError, match=r"features\.npy"):
         features.load(DATASET, source)

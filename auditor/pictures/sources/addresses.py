@@ -37,7 +37,7 @@ def file_system(address: str) -> tuple[Any, str]:
     if scheme in ("file", "local", "memory", "blockcache", "filecache", "simplecache"):
         raise ImportRefusedError(f"{printable(address)} is no address of another machine; name the path.")
     try:
-        system, path = fsspec.core.url_to_fs(address)
+        system, path = fsspec.core.url_to_fs(address, **_options(scheme))
     except ImportError as error:
         package = SPOKEN_BY.get(scheme, "")
         needs = f"the package {package}: pip install 'label-auditor[remote]'" if package else str(error)
@@ -47,6 +47,14 @@ def file_system(address: str) -> tuple[Any, str]:
             f"{scheme}:// is not known ({printable(str(error), 80)}); use s3://, gs:// or https://."
         ) from error
     return system, str(path)
+
+
+def _options(scheme: str) -> dict[str, Any]:
+    if scheme not in ("http", "https"):
+        return {}
+    from auditor.pictures.sources import web  # of the extra "remote"
+
+    return {"get_client": web.session}
 
 
 @contextmanager
@@ -61,6 +69,8 @@ def explained(address: str) -> Iterator[None]:
     except (ImportRefusedError, KeyboardInterrupt, SystemExit):
         raise
     except FileNotFoundError as error:
+        if isinstance(error.__cause__, ImportRefusedError):  # fsspec takes our limits for that
+            raise error.__cause__ from error
         raise ImportRefusedError(f"{printable(address)} does not exist; check the address.") from error
     except PermissionError as error:
         raise ImportRefusedError(
@@ -88,7 +98,7 @@ def path_of(text: str) -> Path:
         raise ImportRefusedError(
             "addresses need the package universal-pathlib: pip install 'label-auditor[remote]'."
         ) from error
-    return cast(Path, UPath(text))
+    return cast(Path, UPath(text, **_options(text.partition(":")[0].lower())))
 
 
 def is_folder(address: str) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import http.server
 import io
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from auditor.importing.imports import BadRowsError, import_dataset, preview
 from auditor.outputs import export
 from auditor.pictures import cache
 from auditor.pictures.sources import addresses
+from auditor.pictures.sources import web as web_client
 from auditor.pictures.sources.remote import RemoteTree
 from auditor.review import decisions
 from tests.auditor.pictures.sources.test_containers import hugging_face, picture, write_shard
@@ -220,3 +223,77 @@ def test_address__that_cannot_be_opened_is_one_line(store: str, source: str, say
     with pytest.raises(ImportRefusedError, match=says) as refused:
         preview(source)
     assert "\n" not in str(refused.value)
+
+
+class Hostile(http.server.BaseHTTPRequestHandler):
+    """Sends elsewhere, endlessly, slowly, and far more than it seems."""
+
+    elsewhere = ""
+
+    def do_GET(self) -> None:
+        name = self.path.rpartition("/")[2]
+        self.send_response(302 if name == "away.csv" else 200)
+        if name == "away.csv":
+            self.send_header("Location", self.elsewhere)
+        if name == "bomb":
+            self.send_header("Content-Encoding", "gzip")
+        self.end_headers()
+        with suppress(OSError):
+            if name == "bomb":
+                self.wfile.write(gzip.compress(bytes(8 << 20)))
+            while name in ("endless", "slow"):
+                self.wfile.write(bytes(1 if name == "slow" else 1 << 16))
+                if self.server.is_over.wait(0.05 if name == "slow" else 0):  # type: ignore[attr-defined]
+                    return
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Nothing is printed."""
+
+
+@pytest.fixture
+def hostile(web: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setattr(Hostile, "elsewhere", f"{web}/photos/labels.csv?token=secret")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hostile)
+    server.is_over = threading.Event()  # type: ignore[attr-defined]
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.is_over.set()  # type: ignore[attr-defined]
+    server.shutdown()
+    server.server_close()
+
+
+def test_web__another_server_is_not_followed_to(home: Path, web: str, hostile: str) -> None:
+    refused = rf"^127\.0\.0\.1 sends to another place \({web}/photos/labels\.csv\); name that address"
+    with pytest.raises(ImportRefusedError, match=refused):
+        preview(f"{hostile}/away.csv")
+    (said,) = RemoteTree(hostile).read(["away.csv"])
+    assert "sends to another place" in str(said)
+
+
+def test_web__a_name_that_leads_to_this_machine_is_refused(web: str) -> None:
+    import socket
+
+    name = socket.gethostname()
+    if not any(one[4][0].startswith("127.") for one in socket.getaddrinfo(name, 80)):
+        pytest.skip("this machine's name leads to its network")
+    (said,) = RemoteTree(web.replace("127.0.0.1", name)).read(["photos/labels.csv"])
+    assert "on this machine or beside it" in str(said)
+
+
+@pytest.mark.parametrize("name", ["endless", "bomb"])
+def test_web__more_than_an_image_may_have_is_refused(
+    hostile: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web_client, "MAX_FILE_BYTES", 4 << 20)
+    monkeypatch.setattr(web_client, "MOST_STREAMED", 4 << 20)
+    (said,) = RemoteTree(hostile).read([name])
+    assert "sends more than 4 MB" in str(said)
+    with pytest.raises(ImportRefusedError, match=f"{hostile}/{name} sends more than 4 MB; copy it here"):
+        addresses.fetch(f"{hostile}/{name}", str(tmp_path / "copy"))
+    assert (tmp_path / "copy").stat().st_size <= 4 << 20
+
+
+def test_web__too_slow_an_answer_is_given_up(hostile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_client, "FIRST_S", 0.5)
+    (said,) = RemoteTree(hostile).read(["slow"])
+    assert "sends less than 1,000 bytes a second" in str(said)

@@ -32,6 +32,8 @@ FORMATS = tuple(
 """As far as this build of Pillow has them. (MPO, a camera's JPEG with several frames, opens as JPEG.)"""
 MAX_PIXELS = 89_478_485
 """Pillow's own warning level: 9,459 px square. What declares more is taken for a decompression bomb."""
+MOST_DECODED, ROW_BYTES = 400 * 2**20, 8
+"""Bytes of the pixels in Pillow's memory, which has a pointer for each row."""
 STRIP_PIXELS = 2**22
 """Of what is copied at a time."""
 MAX_FILE_BYTES = 256 * 2**20
@@ -228,6 +230,12 @@ def open_image(data: bytes) -> Image.Image:
         raise ImageError(f"is damaged ({_reason(error)}); save or download it again") from error
     if image.width * image.height > MAX_PIXELS:
         raise ImageError(_too_large(image.size))
+    decoded = image.height * (ROW_BYTES + image.width * (1 if image.mode in ("1", "L", "P") else 4))
+    if decoded > MOST_DECODED:
+        raise ImageError(
+            f"declares {image.width:,} x {image.height:,} pixels, which take {decoded >> 20:,} MB of memory, "
+            f"more than {MOST_DECODED >> 20:,} MB (a decompression bomb?); make the image smaller"
+        )
     return image
 
 

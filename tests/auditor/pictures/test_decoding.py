@@ -182,6 +182,7 @@ BROKEN = {
     "noise": (bytes(range(256)) * 4, "is not an image in a known format"),
     "postscript": (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "holds text"),
     "bomb": (png_declaring(20_000, 20_000), r"decompression bomb"),
+    "many rows": (png_declaring(1, 89_000_000), r"declares 1 x 89,000,000 pixels, which take 763 MB"),
     "small bomb": (png_declaring(9_500, 9_500), r"declares 9,500 x 9,500 pixels"),
 }
 

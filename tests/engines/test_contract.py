@@ -307,10 +307,6 @@ def check_inputs_are_unchanged(runs: Runs) -> None:
     np.testing.assert_array_equal(runs.data.trusted_mask, fresh.trusted_mask)
 
 
-def check_same_seed_same_result_with_a_checkpoint_or_without(runs: Runs) -> None:
-    runs.assert_same(runs.base, runs.train(checkpoint=MemoryCheckpoint()))
-
-
 def check_another_seed_another_result(runs: Runs) -> None:
     assert not np.array_equal(runs.base.pred_probs, runs.train(seed=4).pred_probs)
 
@@ -336,8 +332,9 @@ def check_cancellation_passes_through(runs: Runs) -> None:
 
 
 def check_killed_and_resumed_is_bitwise_the_same(runs: Runs) -> None:
+    """With the same seed and a checkpoint; so one without either of both has this result too."""
     num_epochs = len(runs.base.history)
-    ends = set() if runs.form == "finetuned" else {0, num_epochs - 1}  # the loop is that of the other forms
+    ends = {0, num_epochs - 1} if runs.form == "images" else set()  # the loop is that of the other forms
     for victim in sorted({num_epochs // 2} | ends):
         checkpoint, heard = MemoryCheckpoint(), []
 
@@ -466,22 +463,34 @@ CHECKS: list[Callable[[Runs], None]] = [
 ]
 
 
-OF_ROWS_AND_LABELS = (
-    check_outputs_follow_the_input_order,
+OF_ROWS_AND_SAVES = {
     check_another_seed_another_result,
+    check_streamed_images_give_the_same_result,
+    check_cancellation_passes_through,
     check_killed_while_saving_resumes_from_the_save_before,
+    check_outputs_follow_the_input_order,
     check_a_class_with_three_samples,
-    check_more_classes_than_a_byte_counts,
-    check_same_seed_same_result_with_a_checkpoint_or_without,
-)
-"""Whose subject is rows, labels and saves, whatever the network: not on the form that takes longest. (One that is
-killed, resumed and still bitwise the same has the same result for the same seed.)"""
+}
+"""Whose subject is rows, labels and saves, which all forms share: on images alone."""
+ELSEWHERE: dict[str, set[Callable[[Runs], None]]] = {
+    "images": set(),
+    "features": OF_ROWS_AND_SAVES | {check_two_classes_in_colour},
+    "finetuned": OF_ROWS_AND_SAVES
+    | {
+        check_evaluation_images_change_nothing,
+        check_fewer_samples_than_a_batch,
+        check_constant_images,
+        check_more_classes_than_a_byte_counts,
+        check_two_samples,
+    },
+}
+"""By form, the checks that others make for it."""
 
 CASES = [
     pytest.param(form, check, id=f"{form}-{check.__name__.removeprefix('check_')}")
     for form in FORMS
     for check in CHECKS
-    if form != "finetuned" or check not in OF_ROWS_AND_LABELS
+    if check not in ELSEWHERE[form]
 ]
 
 
@@ -498,7 +507,6 @@ OF_SEVERAL = (
     check_signal_history_is_bounded,
     check_epochs_are_numbered_and_progress_reaches_one,
     check_provenance_rebuilds_the_config,
-    check_same_seed_same_result_with_a_checkpoint_or_without,
     check_cancellation_passes_through,
     check_killed_and_resumed_is_bitwise_the_same,
     check_killed_while_saving_resumes_from_the_save_before,

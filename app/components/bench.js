@@ -243,7 +243,7 @@ class Bench {
     if (others) text = `${others} ${this.elsewhere.length > 1 ? "are" : "is"} looking at what is left of this queue.`;
     const isSuspects = this.data.queue.issues && this.data.queue.undecided;
     let hint = "Change the filters above to see other samples.";
-    if (isSuspects && !others) hint = `Every suspect here is checked. ${this.progress?.end || "Next: export the cleaned labels, or verify how many are left."}`;
+    if (isSuspects && !others) hint = this.progress?.end || "";
     const page = (name, says, more = {}) => {
       const where = new URLSearchParams(location.search);
       for (const [key, value] of Object.entries(more)) where.set(key, value);

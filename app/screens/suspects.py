@@ -8,6 +8,7 @@ from app import components
 from app.panels import filters
 from app.session import readers, state, words
 from app.session.words import plain
+from auditor.ground.wording import NOTHING_STANDS_OUT
 from auditor.review import drawing
 
 dataset, bar = state.screen("Suspects")
@@ -33,8 +34,11 @@ if guessed:
         st.caption(f"A guess, because too few samples are verified: {guessed}.", width="content")
         if not drawing.num_drawn(dataset.id):
             state.link("verify", "How many are wrong? Verify", ":material/fact_check:")
-st.caption(
-    f"{words.count(audit.summary.get('num_label_issues'))} of {dataset.num_samples:,} given labels are suspects of "
-    f"audit {audit.id}: above its suggested cut. The most suspicious come first. "
-    f"Root of the files: {plain(dataset.root)}"
+number = audit.summary.get("num_label_issues")
+found = (
+    f"{words.count(number)} of {dataset.num_samples:,} given labels are suspects of audit {audit.id}: above its "
+    "suggested cut."
+    if number
+    else f"Audit {audit.id}: {NOTHING_STANDS_OUT}"
 )
+st.caption(f"{found} The most suspicious come first. Root of the files: {plain(dataset.root)}")

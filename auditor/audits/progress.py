@@ -19,7 +19,7 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Review
 from auditor.ground.settings import Settings, settings
 from auditor.ground.vocabulary import FOUND_WRONG, NOT_CLEAR, SUSPECT
-from auditor.ground.wording import percent, plural
+from auditor.ground.wording import NOTHING_STANDS_OUT, percent, plural
 from auditor.review import decisions, drawing
 from auditor.review.decisions import Findings
 from auditor.statistics import ErrorsLeft, NoiseRate, first_interval, noise
@@ -52,15 +52,20 @@ class ReviewProgress:
     """Whether going on is worth it, in one sentence."""
     num_latest: int
     """Latest suspects that ``hit_rate`` is taken from."""
+    num_suspects: int
+    """Labels that the audit flags."""
 
     @property
     def end(self) -> str:
         """What the end of a queue says: how many of the last ones were wrong, and what the next ones may hold."""
+        if not self.num_suspects:
+            return NOTHING_STANDS_OUT
+        checked = "Every suspect here is checked."
         if self.hit_rate is None:
-            return ""
+            return f"{checked} Next: export the cleaned labels, or verify how many are left."
         wrong = round(self.hit_rate * self.num_latest)
         latest = plural(self.num_latest, "checked label")
-        said = f"Of the last {latest} {wrong:,} {'was' if wrong == 1 else 'were'} wrong."
+        said = f"{checked} Of the last {latest} {wrong:,} {'was' if wrong == 1 else 'were'} wrong."
         if self.hit_rate < LOW_HIT_RATE:
             return f"{said} Most of what follows is labeled right."
         most = round(self.hit_rate * NEXT)
@@ -97,6 +102,7 @@ def progress(
         found=left.found,
         hit_rate=hit_rate,
         num_latest=len(sure),
+        num_suspects=int(audit.summary.get("num_label_issues") or 0),
         per_minute=_pace([row for row in reviewed if reviewer in (None, row.reviewer)][-PACE_WINDOW:]),
         left=left,
         advice=_advice(

@@ -44,6 +44,10 @@ def percent(share: float) -> str:
     return f"{text.removesuffix('.0')} %"
 
 
+NOTHING_STANDS_OUT = "Nothing stands out. Check 20 at random to be sure."
+"""What is said of an audit that flags no label."""
+
+
 def evidence(share: float) -> str:
     """An uncalibrated probability in words: ``strong``, ``some`` or ``weak evidence``; ``no`` if it is unknown."""
     if not math.isfinite(share):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -59,6 +60,19 @@ def test_progress__says_what_classes_and_the_report_say(audited: tuple[Digits, i
     text = run("status", "digits")[1]
     assert f"; {said.found} wrong labels found" in text
     assert seen.advice in text
+
+
+def test_end__says_what_the_last_ones_were_and_that_nothing_stands_out(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    assert progress.progress(DATASET, audit_id).end.startswith("Every suspect here is checked. Next: export")
+    review(np.flatnonzero(digits.is_wrong)[:6].tolist(), "exclude")
+    review(np.flatnonzero(~digits.is_wrong)[:4].tolist(), "keep")
+    seen = progress.progress(DATASET, audit_id)
+    assert seen.end == (
+        "Every suspect here is checked. Of the last 10 checked labels 6 were wrong. The list goes on: of the next "
+        "40 up to about 24 may be wrong too."
+    )
+    assert replace(seen, num_suspects=0).end == "Nothing stands out. Check 20 at random to be sure."
 
 
 def test_moves__are_counts_of_what_people_found_and_of_what_the_queue_holds(

@@ -9,7 +9,7 @@ from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.ground.errors import NotFoundError
 from auditor.pictures import cache
-from auditor.pictures.decoding import ImageError, upright
+from auditor.pictures.decoding import ImageError
 
 
 def encoded(dataset_id: int, sample_id: int, size: int) -> bytes:
@@ -25,7 +25,6 @@ def encoded(dataset_id: int, sample_id: int, size: int) -> bytes:
     if longer == dataset.height or size <= dataset.height < longer:
         return cache.thumbnail(dataset, sample, size)
     try:
-        image = upright(cache.original_bytes(dataset, sample), at_least=size)
+        return cache.picture_of(dataset.root, cache.original_bytes(dataset, sample), size)
     except (NotFoundError, ImageError):
         return cache.thumbnail(dataset, sample, size)
-    return cache.encoded(image, size)

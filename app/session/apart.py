@@ -1,18 +1,15 @@
 """Calls that load the training library, made in a process of their own.
 
 The library takes more memory than the whole app and some seconds to load; the app needs it only to name the
-engines, to forecast and to check a plan. The process waits ``IDLE_S`` for the next call and then ends, so that one
+engines, to forecast and to check a plan. The process waits for the next call for a while and then ends, so that one
 visit of the Audit page pays for loading once. Values in and out are plain.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
@@ -23,12 +20,11 @@ from auditor.backbones import features
 from auditor.bridges import engine_bridge
 from auditor.catalog import reading
 from auditor.catalog.db import close_all
+from auditor.ground.apart import DiedError, Readers
 from auditor.numbers import auditing as of_numbers
 
 LEAVE_S, LEAVING = 0.2, "leaving"
 """How often a waiting page looks whether another is wanted, and the key that it reads for that."""
-IDLE_S = 120.0
-"""How long the process waits for another call."""
 
 Args = ParamSpec("Args")
 Answer = TypeVar("Answer")
@@ -46,74 +42,7 @@ class EngineTitle:
     needs_features: bool
 
 
-class _Helper:
-    """The process, begun at the first call and ended when it was idle for long."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._pool: ProcessPoolExecutor | None = None
-        self._calls = 0
-        self._idle: threading.Timer | None = None
-
-    def call(self, leaves_page: bool, function: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
-        try:
-            return self._call(leaves_page, function, *args, **kwargs)
-        except (
-            BrokenProcessPool
-        ):  # it was killed, for its memory or by somebody: a fresh one does the same again
-            return self._call(leaves_page, function, *args, **kwargs)
-
-    def _call(self, leaves_page: bool, function: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
-        with self._lock:
-            if self._idle is not None:
-                self._idle.cancel()
-            if self._pool is None:
-                context = multiprocessing.get_context("spawn")
-                self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_end_with_the_app)
-            pool = self._pool
-            self._calls += 1
-            future = pool.submit(_under, dict(os.environ), function, args, kwargs)
-        try:
-            while leaves_page and not wait([future], timeout=LEAVE_S).done:
-                leave_page_if_asked()
-            return future.result()
-        except BrokenProcessPool:
-            self._forget(pool)
-            raise
-        finally:
-            with self._lock:
-                self._calls -= 1
-                self._idle = threading.Timer(IDLE_S, self.end)
-                self._idle.daemon = True
-                self._idle.start()
-
-    def _forget(self, pool: ProcessPoolExecutor) -> None:
-        with self._lock:
-            if self._pool is pool:
-                self._pool = None
-
-    def end(self) -> None:
-        """End the process unless a call is in it."""
-        with self._lock:
-            if self._calls or self._pool is None:
-                return
-            pool, self._pool = self._pool, None
-        pool.shutdown()
-
-
-_HELPER = _Helper()
-
-
-def _end_with_the_app() -> None:
-    """An app that is killed closes nothing: its helper would wait for a call for ever."""
-
-    def watch() -> None:
-        app = multiprocessing.parent_process()
-        if app is not None:
-            app.join()
-            os._exit(0)
-
-    threading.Thread(target=watch, daemon=True).start()
+_HELPER = Readers(1, most_bytes=None, most_s=None, is_fresh=True)
 
 
 def _under(environment: Mapping[str, str], function: Callable[..., Answer], args: Any, kwargs: Any) -> Answer:
@@ -128,12 +57,22 @@ def _under(environment: Mapping[str, str], function: Callable[..., Answer], args
 
 def call(function: Callable[Args, Answer], *args: Args.args, **kwargs: Args.kwargs) -> Answer:
     """``function(*args)`` in the helper process; its errors arrive here as they are."""
-    return _HELPER.call(False, function, *args, **kwargs)
+    try:
+        return _HELPER.call(_under, dict(os.environ), function, args, kwargs)
+    except DiedError:  # it was killed, for its memory or by somebody: a fresh one does the same again
+        return _HELPER.call(_under, dict(os.environ), function, args, kwargs)
 
 
 def asked(function: Callable[Args, Answer], *args: Args.args, **kwargs: Args.kwargs) -> Answer:
     """``call`` of what only answers a question: who goes to another screen meanwhile need not wait for it."""
-    return _HELPER.call(True, function, *args, **kwargs)
+    thread = ThreadPoolExecutor(1)
+    future = thread.submit(lambda: call(function, *args, **kwargs))
+    try:
+        while not wait([future], timeout=LEAVE_S).done:
+            leave_page_if_asked()
+        return future.result()
+    finally:
+        thread.shutdown(wait=False)
 
 
 def leave_page_if_asked() -> None:

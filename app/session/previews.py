@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditor.importing import imports, staging
-from auditor.pictures.cache import encoded
-from auditor.pictures.decoding import ImageError, upright
+from auditor.pictures.cache import picture_of
+from auditor.pictures.decoding import ImageError
 from auditor.pictures.sources import (
     Problem,
     SourceOptions,
     SourceRow,
     UnreadableError,
     open_source,
-    read_bytes,
 )
 
 NUM_PICTURES = 12
@@ -50,8 +49,7 @@ def _pictures(source: str, options: Mapping[str, Any]) -> list[tuple[str, bytes]
         rows = _one_a_class(opened.rows())
         for row, payload in zip(rows, opened.payloads(row.location for row in rows), strict=False):
             try:
-                data = payload if isinstance(payload, bytes) else read_bytes(opened.info.root, payload)
-                picture = encoded(upright(data, at_least=PICTURE_SIZE), PICTURE_SIZE)
+                picture = picture_of(opened.info.root, payload, PICTURE_SIZE)
             except (ImageError, UnreadableError):
                 continue  # the preview lists it among the problems
             found.append((row.label or "unlabeled", picture))

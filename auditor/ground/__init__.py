@@ -1,6 +1,7 @@
 """What every room stands on: errors, files, processes, settings, tables, words. It imports nothing of ours."""
 
 __all__ = [
+    "apart",
     "delimited",
     "errors",
     "files",

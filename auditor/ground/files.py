@@ -9,11 +9,12 @@ import os
 import re
 import shutil
 import stat
+import sys
 import tempfile
 import uuid
 from array import array
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TextIO, TypeVar
 
@@ -28,6 +29,8 @@ try:
 except ModuleNotFoundError:  # on Windows, which removes no file that is open
     fcntl = None
 
+F_GETPATH = 50
+"""Of macOS; Python has a name for it there alone."""
 BLOCK_BYTES = 2**20
 NUMBERS_AT_ONCE = 65_536
 MOST_LETTERS = 2**25
@@ -39,6 +42,37 @@ T = TypeVar("T")
 
 class LongLineError(ValueError):
     """A line that no table or document has."""
+
+
+def open_below(root: str | os.PathLike[str], location: str) -> IO[bytes]:
+    """The regular file at ``location``, which lies below ``root`` with all links followed.
+
+    What was opened is looked at, not its path: whoever changes the path meanwhile gains nothing.
+
+    Raises:
+        OSError: it lies outside, is no regular file, or cannot be opened.
+    """
+    # A pipe would let us wait for ever.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    file = os.path.join(root, location)
+    with ExitStack() as on_error:
+        descriptor = os.open(file, flags)
+        on_error.callback(os.close, descriptor)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        if not _path_of(descriptor, file).startswith(os.path.realpath(root).rstrip(os.sep) + os.sep):
+            raise OSError(errno.ELOOP, f"it is a link to a place outside {os.fspath(root)}")
+        on_error.pop_all()
+    return os.fdopen(descriptor, "rb")
+
+
+def _path_of(descriptor: int, opened: str) -> str:
+    """Where the opened file lies."""
+    if sys.platform == "linux":
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    if sys.platform == "darwin":
+        return os.fsdecode(fcntl.fcntl(descriptor, F_GETPATH, bytes(1024)).rstrip(b"\0"))
+    return os.path.realpath(opened)  # Windows lets an administrator alone make links
 
 
 @contextmanager

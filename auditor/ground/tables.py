@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from auditor.ground.delimited import Delimited
 from auditor.ground.errors import AuditorError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 FORMULA_STARTS = "=+-@\t\r\n"
@@ -39,6 +42,8 @@ def read_table(path: Path) -> pd.DataFrame:
             with path.open("rb") as stream:
                 return _as_text(Delimited(str(path), stream))
         if suffix == ".parquet":
+            import pandas as pd  # half of what a process apart takes to start, and few read tables
+
             table = pd.read_parquet(path)
             nested = next((c for c in table.columns if table[c].map(_is_nested).any()), None)
             if nested is not None:
@@ -54,6 +59,8 @@ def read_table(path: Path) -> pd.DataFrame:
 
 
 def _as_text(table: Delimited) -> pd.DataFrame:
+    import pandas as pd
+
     columns = table.columns
     twice = next((name for name in columns if columns.count(name) > 1), None)
     if twice is not None:

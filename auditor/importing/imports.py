@@ -13,7 +13,6 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ import numpy as np
 
 from auditor.audits import executors, ray_pool
 from auditor.catalog import datasets, db
+from auditor.ground.apart import DiedError, Readers
 from auditor.ground.errors import AuditFailedError, ImportRefusedError
 from auditor.ground.names import normal
 from auditor.ground.processes import usable_cores
@@ -40,22 +40,19 @@ from auditor.importing.building import (
     default_size,
     read_rows,
 )
-from auditor.importing.pool import FEW_IMAGES, FULL_DISK, pool
+from auditor.importing.pool import FEW_IMAGES, FULL_DISK, chunks, pool, probe_chunk, run_in_order
 from auditor.importing.registering import ImportReport, Registration, name_taken
-from auditor.pictures.decoding import ImageError, probe
 from auditor.pictures.sources import (
     Problem,
     Source,
     SourceInfo,
     SourceOptions,
     SourceRow,
-    UnreadableError,
     is_remote,
     local_file,
     open_source,
     ordered_class_names,
     printable,
-    read_bytes,
     remarks,
 )
 
@@ -167,17 +164,18 @@ def _renamed(counts: dict[str, int], meant: names_of_classes.Meaning) -> dict[st
 
 
 def _first_sizes(source: Source, rows: list[SourceRow]) -> tuple[list[tuple[int, int]], list[Problem]]:
-    sizes, bad = [], []
-    payloads = source.payloads(row.location for row in rows)
-    for row, payload in zip(rows, payloads, strict=True):
-        try:
-            data = payload if isinstance(payload, bytes) else read_bytes(source.info.root, payload)
-            found = probe(data)
-            sizes.append((found.height, found.width))
-        except (ImageError, UnreadableError) as error:
+    sizes, bad, first = [], [], 0
+    tasks = ((source.info.root, chunk) for chunk in chunks(source.payloads(row.location for row in rows)))
+    for found in run_in_order(None, probe_chunk, tasks, 1):
+        texts = dict(found.problems)
+        for place, size in enumerate(zip(found.heights, found.widths, strict=True)):
+            if place not in texts:
+                sizes.append(size)
+                continue
+            row, text = rows[first + place], texts[place]
             file = row.filepath if row.row is None else source.info.table_file
-            text = str(error) if row.row is None else f"{row.filepath} {error}"
-            bad.append(Problem(file, row.row, text))
+            bad.append(Problem(file, row.row, text if row.row is None else f"{row.filepath} {text}"))
+        first += len(found.heights)
     return sizes, bad
 
 
@@ -246,6 +244,8 @@ def import_dataset(
     workers = workers or usable_cores()
     cluster = _cluster(on)
     request = journal.fingerprint(_absolute(str(source)), name, image_size, asdict(options))
+    readers = Readers(workers)
+    readers.begin(1)  # before there is a thread that draws progress
     try:
         with staging.workplace(name, request) as place:
             folder = place.folder
@@ -263,22 +263,23 @@ def import_dataset(
                 image_size=image_size,
                 skip_bad=skip_bad,
                 workers=workers,
+                readers=readers,
                 cluster=cluster,
                 progress=progress,
             )
             if opened.info.masks is not None:
-                mask_cache.write(opened.info, parsed, built, folder, progress)
+                mask_cache.write(opened.info, parsed, built, folder, readers, progress)
             return Registration(str(source), name, opened, parsed, built, place, progress).run(start)
     except OSError as error:
         if error.errno in FULL_DISK:
             raise _disk_full() from error
         raise
-    except BrokenProcessPool as error:
+    except DiedError as error:
         raise ImportRefusedError(
-            "a decoding process was stopped by the system, probably because memory ran out; nothing was imported. "
-            "Try again with fewer workers.",
-            field="workers",
+            f"what is imported {error}; nothing was imported. Try again with fewer workers.", field="workers"
         ) from error
+    finally:
+        readers.close()
 
 
 def _absolute(source: str) -> str:
@@ -375,6 +376,7 @@ def _build(
     image_size: int | None,
     skip_bad: bool,
     workers: int,
+    readers: Readers,
     cluster: executors.Choice | None,
     progress: OnProgress | None,
 ) -> Built:
@@ -382,7 +384,7 @@ def _build(
     with ExitStack() as stack:
         # The cluster first: it brings threads, with which this process may not be forked any more.
         away = None if cluster is None or num < FEW_IMAGES else stack.enter_context(_away(cluster))
-        executor = stack.enter_context(pool(workers, num))
+        executor = stack.enter_context(pool(readers, workers, num))
         builder = Builder(source, parsed, folder, executor, workers, progress, away)
         kept, headers = builder.check()
         _refuse_problems(parsed, skip_bad=skip_bad, num_kept=int(kept.sum()))

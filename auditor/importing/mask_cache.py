@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from auditor.ground.apart import DiedError, Readers
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.importing.building import MASK, Built, Parsed
@@ -16,7 +17,12 @@ from auditor.pictures.sources import SourceInfo, UnreadableError, printable, rea
 
 
 def write(
-    info: SourceInfo, parsed: Parsed, built: Built, folder: Path, on_progress: OnProgress | None
+    info: SourceInfo,
+    parsed: Parsed,
+    built: Built,
+    folder: Path,
+    readers: Readers,
+    on_progress: OnProgress | None,
 ) -> None:
     """(N, S, S) uint8 into ``folder``, each mask placed as its image is.
 
@@ -31,8 +37,8 @@ def write(
     for number, line in enumerate(itertools.compress(parsed.rows, built.kept)):
         location = line[MASK]
         try:
-            mask = read_mask(info.root, location, info.masks)
-        except (ImageError, UnreadableError) as error:
+            mask = readers.call(read_mask, info.root, location, info.masks)
+        except (ImageError, UnreadableError, DiedError) as error:
             raise ImportRefusedError(f"{printable(location)}: {error}") from error
         if (mask == masks.IGNORED).all():
             raise ImportRefusedError(

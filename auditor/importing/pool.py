@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
-import multiprocessing
-import os
-import signal
-import sys
-import threading
-import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.ground.processes import may_fork
+from auditor.ground import apart
+from auditor.ground.apart import DiedError, Readers
 from auditor.pictures.decoding import ImageError, Probe, decode, probe
 from auditor.pictures.sources import Payload, UnreadableError, is_beginning, read_bytes, read_each
 
@@ -31,7 +24,13 @@ CHUNK_BYTES = 16 * 2**20
 FEW_IMAGES = 1_000
 """Below this, starting processes takes longer than it saves."""
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Lost:
+    """In place of an image that ended the process which decoded it."""
+
+    why: str
 
 
 @dataclass(frozen=True)
@@ -101,10 +100,11 @@ def _probed(root: str, item: Payload, data: bytes | str) -> Probe:
         return probe(item if isinstance(item, bytes) else read_bytes(root, item))
 
 
-def _read(root: str, items: list[Payload], *, heads: bool = False) -> Iterator[bytes | str]:
+def _read(root: str, items: Sequence[Payload | Lost], *, heads: bool = False) -> Iterator[bytes | str]:
     """The encoded images, or why one cannot be read."""
     found = read_each(root, [item for item in items if isinstance(item, str)], heads=heads)
-    return (item if isinstance(item, bytes) else next(found) for item in items)
+    for item in items:
+        yield next(found) if isinstance(item, str) else item.why if isinstance(item, Lost) else item
 
 
 def decode_chunk(root: str, cache: CacheFile, first_row: int, items: list[Payload]) -> Hashed:
@@ -150,57 +150,50 @@ def decode_away(root: str, cache: CacheFile, first_row: int, items: list[Payload
     return Hashed(content, perceptual, problems, block)
 
 
-@contextmanager
-def pool(workers: int, num_images: int) -> Iterator[Executor | None]:
-    """An executor for ``run_in_order``: processes, threads, or None for "in this thread".
+class _Pool(ThreadPoolExecutor):
+    """Processes apart, each of which a thread of this one asks."""
 
-    Only Linux forks safely, and only a process without threads: in an app, a test runner, on macOS and Windows
-    threads do the work. Pillow lets go of the interpreter lock while it decodes. On leaving by an error, work
-    that has not begun is dropped.
-    """
-    if workers <= 1 or num_images < FEW_IMAGES:
-        yield None
-        return
-    executor: Executor
-    if may_fork() and sys.platform == "linux":
-        context = multiprocessing.get_context("fork")
-        executor = ProcessPoolExecutor(
-            workers, mp_context=context, initializer=_start_worker, initargs=(os.getpid(),)
-        )
-    else:
-        executor = ThreadPoolExecutor(workers)
+    def __init__(self, readers: Readers, workers: int) -> None:
+        readers.begin(workers)  # now: with its threads this process may not fork any more
+        super().__init__(workers)
+        self._readers = readers
+
+    def submit(self, work: Callable[..., Any], /, *task: Any, **_: Any) -> Future[Any]:
+        """See ``Executor``."""
+        return super().submit(spared, self._readers.call, work, *task)
+
+
+@contextmanager
+def pool(readers: Readers, workers: int, num_images: int) -> Iterator[Executor]:
+    """An executor for ``run_in_order``. On leaving by an error, work that has not begun is dropped."""
+    executor = _Pool(readers, 1 if num_images < FEW_IMAGES else workers)
     try:
         yield executor
-    except BaseException as error:
-        if isinstance(error, BrokenProcessPool):
-            _let_the_feeder_go(executor)
-        executor.shutdown(wait=True, cancel_futures=True)
+    except BaseException:
+        executor.shutdown(cancel_futures=True)
         raise
     executor.shutdown()
 
 
-def _let_the_feeder_go(executor: Executor) -> None:
-    """Break the pipe to workers that are gone, or whoever still writes a chunk into it waits for ever.
+def spared(call: Callable[..., Any], work: Callable[..., Any], *task: Any) -> Any:
+    """``work(*task)`` by ``call``; where an image ends the process that decodes it, the others are spared.
 
-    Python does so itself from 3.11.5 on (gh-94777); Debian 12 has 3.11.2.
+    Raises:
+        DiedError: it ends again without those images.
     """
-    queue = getattr(executor, "_call_queue", None)
-    if sys.version_info < (3, 11, 5) and queue is not None:
-        queue._reader.close()
+    try:
+        return call(work, *task)
+    except DiedError:
+        *given, items = task
 
+        def alone(item: Payload) -> Payload | Lost:
+            try:
+                call(work, *given, [item])  # what it writes is written again below
+            except DiedError as error:
+                return Lost(str(error))
+            return item
 
-def _start_worker(parent: int) -> None:
-    """Leave Ctrl-C to the parent, and never outlive it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    threading.Thread(target=_die_with, args=(parent,), daemon=True).start()
-
-
-def _die_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(1)
-    os._exit(1)
+        return call(work, *given, [alone(item) for item in items])
 
 
 def chunks(payloads: Iterator[Payload], most: int = CHUNK) -> Iterator[list[Payload]]:
@@ -223,7 +216,7 @@ def run_in_order(
     """Results of ``work(*task)`` in the order of the tasks, with at most ``in_flight`` waiting at a time."""
     if executor is None:
         for task in tasks:
-            yield work(*task)
+            yield spared(apart.call, work, *task)
         return
     waiting: deque[Future[Any]] = deque()
     for task in tasks:

@@ -20,7 +20,7 @@ from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Review, Sample
 from auditor.ground.errors import ExportRefusedError, ImportRefusedError, NotFoundError
-from auditor.ground.files import folder_written_whole, new_folder_beside, written_whole
+from auditor.ground.files import folder_written_whole, new_folder_beside, open_below, written_whole
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.tables import quoted
 from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL
@@ -168,6 +168,7 @@ def _write_coco(
     changed: dict[int, list[coco.Change]] = {}
     excluded = []
     try:
+        open_below(dataset.root, name).close()
         file = coco.read(Path(dataset.root) / name)
         for sample, said in zip(samples, rows, strict=True):
             number = int(str(sample.mask).rpartition("#")[2])
@@ -184,7 +185,7 @@ def _write_coco(
                 changed[number] = [one for one in found if one.pixels.any()]
                 said["changed_pixels"] = sum(int(one.pixels.sum()) for one in changed[number])
         text = coco.rewritten(file, changed, excluded)
-    except ImportRefusedError as error:
+    except (ImportRefusedError, OSError) as error:
         raise NotFoundError(str(error)) from error
     target = folder / name
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -200,8 +201,10 @@ def _write_lists(dataset: Dataset, samples: list[Sample], standing: dict[int, Re
         if one.sample_id in standing and standing[one.sample_id].decision == EXCLUDE
     }
     for file in split_lists(root) if (dataset.masks or {}).get("layout") == "voc" else []:
-        lines = [line for line in file.read_text(encoding="utf-8-sig").split() if line not in gone]
-        target = folder / file.relative_to(root)
+        name = file.relative_to(root)
+        with open_below(root, str(name)) as stream:
+            lines = [line for line in stream.read().decode("utf-8-sig").split() if line not in gone]
+        target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 

@@ -13,11 +13,12 @@ import itertools
 import os
 import shlex
 import shutil
+import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 
 import numpy as np
 import pandas as pd
@@ -31,7 +32,7 @@ from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Review, Sample
 from auditor.ground.errors import ExportRefusedError, NotFoundError
-from auditor.ground.files import folder_written_whole, written_whole
+from auditor.ground.files import folder_written_whole, open_below, written_whole
 from auditor.ground.names import Names, likeness, normal
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.tables import quoted
@@ -201,7 +202,9 @@ def export_tree(
             counts.add(row)
             if row["cleaned_label"]:
                 folder = building / (sample.split or "") / row["cleaned_label"]
-                _put(_original(sources.dataset, sample, moved), folder, sample, links=links)
+                original = _original(sources.dataset, sample, moved)
+                with _opened(sources.dataset.root, original) as stream:
+                    _put(stream, original, folder, sample, links=links)
     return counts.summary(sources)
 
 
@@ -547,7 +550,17 @@ def _original(dataset: Dataset, sample: Sample, moved: dict[int, str]) -> Path:
     return _original(dataset, sample, moved)
 
 
-def _put(source: Path, folder: Path, sample: Sample, *, links: bool) -> None:
+def _opened(root: str, original: Path) -> IO[bytes]:
+    """A picture to copy: below its root, or one that was taken out of its archive into our home."""
+    try:
+        if original.is_relative_to(root):
+            return open_below(root, str(original.relative_to(root)))
+        return original.open("rb")
+    except OSError as error:
+        raise NotFoundError(f"{original} cannot be read ({error.strerror}); put the image back.") from error
+
+
+def _put(original: IO[bytes], source: Path, folder: Path, sample: Sample, *, links: bool) -> None:
     """Put the file into the folder under a name that is free there.
 
     Nothing is ever written to a file that exists: as a link it shares its bytes with an original.
@@ -557,23 +570,27 @@ def _put(source: Path, folder: Path, sample: Sample, *, links: bool) -> None:
     others = (f"{stem}-{sample.sample_id}-{number}{suffix}" for number in itertools.count(2))
     for name in itertools.chain([source.name, f"{stem}-{sample.sample_id}{suffix}"], others):
         try:
-            _link_or_copy(source, folder / name, links=links)
+            _link_or_copy(original, source, folder / name, links=links)
             return
         except FileExistsError:
             continue
 
 
-def _link_or_copy(source: Path, target: Path, *, links: bool) -> None:
+def _link_or_copy(original: IO[bytes], source: Path, target: Path, *, links: bool) -> None:
     if links:
         try:
             os.link(source, target)
-            return
+            if os.path.samestat(os.lstat(target), os.fstat(original.fileno())):
+                return
+            target.unlink()  # a link, or another file by now
         except OSError as error:
             if error.errno not in LINKS_REFUSED:
                 raise
-    with source.open("rb") as original, target.open("xb") as copy:
+    with target.open("xb") as copy:
         shutil.copyfileobj(original, copy)
-    shutil.copystat(source, target)
+    found = os.fstat(original.fileno())
+    os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+    target.chmod(stat.S_IMODE(found.st_mode))
 
 
 class _Counts:

@@ -14,11 +14,13 @@ from PIL import Image
 
 from auditor.catalog import datasets, db, folders
 from auditor.catalog.records import Dataset, Sample
+from auditor.ground import apart
+from auditor.ground.apart import DiedError
 from auditor.ground.errors import NotFoundError
 from auditor.ground.files import load_array, read_npy
 from auditor.ground.settings import settings
-from auditor.pictures.decoding import ImageError, decode, placed
-from auditor.pictures.sources import UnreadableError, read_bytes
+from auditor.pictures.decoding import ImageError, decode, placed, upright
+from auditor.pictures.sources import Payload, UnreadableError, read_bytes
 
 TRUE_LABELS = "true_labels.npy"
 MOST_ROUNDED = 2
@@ -130,7 +132,10 @@ def content_hash(dataset: Dataset, data: bytes, *, like: Sample | None) -> str:
     Raises:
         ImageError: it cannot be decoded.
     """
-    found = decode(data, size=dataset.height, channels=dataset.channels)
+    try:
+        found = apart.call(decode, data, size=dataset.height, channels=dataset.channels)
+    except DiedError as error:
+        raise ImageError(str(error)) from error
     own = found.content_hash.hex()
     if like is None or like.content_hash == own:
         return own
@@ -144,6 +149,23 @@ def content_hash(dataset: Dataset, data: bytes, *, like: Sample | None) -> str:
 
 def _say_where(name: str) -> str:
     return f" or say where they are: `auditor move {shlex.quote(name)} FOLDER`"
+
+
+def picture_of(root: str, payload: Payload, size: int) -> bytes:
+    """The image (its bytes, or its location below the root) as ``encoded``, read and decoded in a process apart.
+
+    Raises:
+        UnreadableError, ImageError: it cannot be.
+    """
+    try:
+        return apart.call(_picture_of, root, payload, size)
+    except DiedError as error:
+        raise ImageError(str(error)) from error
+
+
+def _picture_of(root: str, payload: Payload, size: int) -> bytes:
+    data = payload if isinstance(payload, bytes) else read_bytes(root, payload)
+    return encoded(upright(data, at_least=size), size)
 
 
 def thumbnail(dataset: Dataset, sample: Sample, size: int) -> bytes:
@@ -197,7 +219,7 @@ def extracted_path(dataset: Dataset, sample: Sample) -> Path:
         return found[0]
     data = original_bytes(dataset, sample)
     target_folder.mkdir(parents=True, exist_ok=True)
-    target = target_folder / f"{sample.sample_id:09d}{_suffix(data, sample.filepath)}"
+    target = target_folder / f"{sample.sample_id:09d}{apart.call(_suffix, data, sample.filepath)}"
     # Under another name first: two processes may want the same file, and a kill must leave no half of it.
     descriptor, temporary = tempfile.mkstemp(dir=target_folder, prefix=".writing-")
     with os.fdopen(descriptor, "wb") as stream:
@@ -221,8 +243,7 @@ def move_root(name: str, root: Path) -> Dataset:
         few = sorted({0, dataset.num_samples // 2, dataset.num_samples - 1})
         for sample in datasets.samples(session, dataset.id, few):
             try:
-                data = read_bytes(place, sample.location)
-                differs = not shows(dataset, sample, data)
+                differs = not shows(dataset, sample, read_bytes(place, sample.location))
             except UnreadableError:
                 differs = True
             if differs:

@@ -24,6 +24,7 @@ from auditor.pictures.sources.columns import PATH_NAMES, columns_taken, find_col
 from auditor.pictures.sources.exports import classes_named, review_time, several_labels
 from auditor.pictures.sources.folder import SPLITS, FolderSource, is_image_name
 from auditor.pictures.sources.formats import annotation_format
+from auditor.pictures.sources.kept_apart import open_apart
 from auditor.pictures.sources.parquet import ParquetSource
 from auditor.pictures.sources.published import open_published
 from auditor.pictures.sources.reading import (
@@ -70,6 +71,7 @@ __all__ = [
     "is_beginning",
     "is_remote",
     "local_file",
+    "open_here",
     "open_source",
     "ordered_class_names",
     "printable",
@@ -85,6 +87,8 @@ __all__ = [
 METADATA = "metadata.jsonl"
 TABLES_OF_FOLDERS = (METADATA, "metadata.csv")
 """What says the labels of an image folder of Hugging Face; folders of its splits have one each."""
+NAMED = ("fiftyone:", "torchvision:")
+"""Sources that libraries keep: they are read where those libraries are loaded."""
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
 KINDS = (
     "a folder of class folders, a CSV or TSV, Parquet, a zip or tar, a file of annotations (metadata.jsonl, COCO, "
@@ -96,18 +100,25 @@ KINDS = (
 def open_source(source: str | Path, options: SourceOptions, scratch: Path | None = None) -> Source:
     """Recognise a source and read what comes before its first row.
 
-    ``scratch`` is a folder that a zip's Parquet files may be unpacked into.
+    ``scratch`` is a folder that a zip's Parquet files may be unpacked into. Files are parsed in a process apart.
 
     Raises:
-        ImportRefusedError: not there, of no known kind, or unreadable as a whole.
+        ImportRefusedError: not there, of no known kind, unreadable as a whole, or what ends that process.
     """
+    if str(source).startswith(NAMED):
+        return open_here(str(source), options, scratch)
+    return open_apart(str(source), open_here, str(source), options, scratch)
+
+
+def open_here(source: str, options: SourceOptions, scratch: Path | None = None) -> Source:
+    """``open_source`` without a process apart."""
     if options.task == SEGMENTATION or options.masks is not None:
-        return _open_masks(str(source), options)
+        return _open_masks(source, options)
     if options.ignore_index is not None:
         raise ImportRefusedError(
             "An ignore index is of masks; import them as the task segmentation.", field="ignore_index"
         )
-    opened = _open(str(source), options, scratch)
+    opened = _open(source, options, scratch)
     if options.task == REGRESSION:
         if options.class_names is not None:
             raise ImportRefusedError("Numbers have no class names; leave them out.", field="class_names")

@@ -34,8 +34,10 @@ def open_parquet(file: Path | str) -> pq.ParquetFile:
         ImportRefusedError: it is not there, no Parquet, or damaged.
     """
     try:
-        return pq.ParquetFile(open_remote(str(file)) if is_remote(str(file)) else file)
-    except (pa.ArrowException, OSError) as error:
+        opened = pq.ParquetFile(open_remote(str(file)) if is_remote(str(file)) else file)
+        assert opened.schema_arrow.names is not None  # which fails where they are no text
+        return opened
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise ImportRefusedError(
             f"{file} cannot be read as Parquet ({printable(str(error), 100)}); write it again."
         ) from error

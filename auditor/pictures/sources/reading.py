@@ -7,23 +7,26 @@ import io
 import math
 import os
 import re
-import stat
 import threading
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from auditor.ground import apart
+from auditor.ground.apart import DiedError
 from auditor.ground.errors import ImportRefusedError
+from auditor.ground.files import open_below
 from auditor.pictures.decoding import MAX_FILE_BYTES, ImageError, upright
 from auditor.pictures.sources.addresses import is_remote, path_of
 from auditor.pictures.sources.arrow_files import ArrowFile
 from auditor.pictures.sources.parquet_files import image_column, layout_of, open_columns, split_location
 from auditor.pictures.sources.records import read_record
 from auditor.pictures.sources.remote import HEAD_BYTES, RemoteTree
+from auditor.pictures.sources.rows import printable
 from auditor.pictures.sources.tars import is_tar, read_member
 from auditor.pictures.sources.trees import PathError, checked_relative, open_zip
 
@@ -32,6 +35,8 @@ PACKED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """A file below the root that holds many images, and the place of one in it."""
+Region: TypeAlias = tuple[float, float, float, float]
+"""Left, top, width and height in pixels."""
 NUMBER = r"-?[0-9]{1,9}(?:\.[0-9]{1,20})?"
 REGION = re.compile(rf"(.+)#xywh=({NUMBER}(?:,{NUMBER}){{3}})", re.DOTALL)
 SMALL_ROW_GROUP = 256 * 2**20
@@ -50,7 +55,16 @@ def read_bytes(root: str, location: str) -> bytes:
         UnreadableError: it is not there, cannot be read, or its location leaves the root.
     """
     whole, region = split_region(location)
-    data = _read(root, whole)
+    if region is None and not _is_archive(root) and not PACKED.match(whole):
+        return _read(root, whole)  # as it is
+    try:
+        return apart.call(_parsed, root, whole, region)
+    except DiedError as error:
+        raise UnreadableError(str(error)) from error
+
+
+def _parsed(root: str, location: str, region: Region | None) -> bytes:
+    data = _read(root, location)
     return data if region is None else cropped(data, region)
 
 
@@ -121,8 +135,11 @@ def _read(root: str, location: str) -> bytes:
         if not os.path.exists(root):
             raise UnreadableError("cannot be read because its root does not exist any more")
         return _zip_member(root, location)
-    except (ImportRefusedError, pa.ArrowException) as error:
+    except ImportRefusedError as error:
         raise UnreadableError(str(error)) from error
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = printable(str(error), 100)
+        raise UnreadableError(f"cannot be read ({reason}); put the same file back") from error
 
 
 def _below_address(root: str, location: str) -> bytes:
@@ -163,7 +180,7 @@ def _packed(file: str, inner: str) -> bytes:
     return _parquet_row(file, row, column)
 
 
-def split_region(location: str) -> tuple[str, tuple[float, float, float, float] | None]:
+def split_region(location: str) -> tuple[str, Region | None]:
     """(location of the image, box in it) of ``photo.jpg#xywh=10,20,30,40``, a media fragment of the W3C."""
     found = REGION.fullmatch(location)
     if found is None:
@@ -172,7 +189,7 @@ def split_region(location: str) -> tuple[str, tuple[float, float, float, float] 
     return found[1], (left, top, width, height)
 
 
-def cropped(data: bytes, region: tuple[float, float, float, float]) -> bytes:
+def cropped(data: bytes, region: Region) -> bytes:
     """The part of an image inside a box (left, top, width, height in pixels), as PNG.
 
     Raises:
@@ -201,15 +218,13 @@ def cropped(data: bytes, region: tuple[float, float, float, float]) -> bytes:
 def _below_folder(root: str, location: str) -> bytes:
     path = os.path.join(root, _checked(location))
     packed = PACKED.match(location)
-    if packed is not None and not os.path.isfile(path):
-        return _packed(os.path.join(root, _checked(packed[1])), packed[2])
     try:
-        found = os.stat(path)
-        if not stat.S_ISREG(found.st_mode):  # a pipe would let us wait for ever
-            raise UnreadableError("is no regular file; put the image back")
-        if found.st_size > MAX_FILE_BYTES:
-            raise UnreadableError(f"is larger than {MAX_FILE_BYTES >> 20} MB; make the image smaller")
-        with open(path, "rb") as stream:
+        if packed is not None and not os.path.isfile(path):
+            open_below(root, _checked(packed[1])).close()
+            return _packed(os.path.join(root, _checked(packed[1])), packed[2])
+        with open_below(root, _checked(location)) as stream:
+            if os.fstat(stream.fileno()).st_size > MAX_FILE_BYTES:
+                raise UnreadableError(f"is larger than {MAX_FILE_BYTES >> 20} MB; make the image smaller")
             return stream.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
         if isinstance(error, UnreadableError):

@@ -67,8 +67,8 @@ class Resolved:
 
 def remarks(source: object) -> list[str]:
     """What is to be said about how a source's images were found."""
-    tree = getattr(source, "tree", None)
-    return tree.remarks() if isinstance(tree, Resolved) else []
+    said = getattr(getattr(source, "tree", source), "remarks", None)
+    return [] if said is None else list(said())
 
 
 def _place(root: str | None, default: Path | str) -> FolderTree | ZipTree | RemoteTree | ParquetImages:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.ground.errors import ImportRefusedError
-from auditor.ground.files import text_of
+from auditor.ground.files import open_below, text_of
 from auditor.pictures import coco
 from auditor.pictures.decoding import ImageError, probe
 from auditor.pictures.masks import MOST_CLASSES, MaskCode, decode, palette, raw_values, size_of
@@ -206,8 +206,9 @@ def read_mask(root: str, location: str, code: MaskCode) -> NDArray[np.uint8]:
         return decode(read_bytes(root, location), code)
     file, _, number = location.rpartition("#")
     try:
+        open_below(root, file).close()
         return coco.mask_of(coco.read(Path(root) / file), int(number))
-    except ImportRefusedError as error:
+    except (ImportRefusedError, OSError) as error:
         raise UnreadableError(str(error)) from error
     except (KeyError, ValueError, TypeError, IndexError) as error:
         raise UnreadableError(f"has a segmentation that cannot be read ({error}); correct it") from error

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Protocol
 
 from auditor.ground.errors import ImportRefusedError
+from auditor.ground.files import open_below
 from auditor.pictures.sources.addresses import is_remote, open_remote
 from auditor.pictures.sources.rows import printable
 
@@ -126,7 +127,7 @@ class FolderTree:
 
     def open(self, location: str) -> IO[bytes]:
         """See ``Tree``."""
-        return open(os.path.join(self.root, location), "rb")
+        return open_below(self.root, location)
 
     def is_inside(self, location: str, *, is_link: bool) -> bool:
         """Whether the file, with all links followed, lies below the root."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from app.session import apart
+from auditor.ground import apart as ground_apart
 from auditor.ground.errors import AuditorError
 from auditor.ground.settings import settings
 from tests.helpers import wait_for_end
@@ -50,7 +51,7 @@ def test_call__a_process_that_was_killed_is_replaced() -> None:
 
 
 def test_call__an_idle_process_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "IDLE_S", 0.1)
+    monkeypatch.setattr(ground_apart, "IDLE_S", 0.1)
     number = apart.call(process)
     wait_for_end(number)
     assert apart.call(process) != number

@@ -18,11 +18,12 @@ from auditor.audits import settle
 from auditor.bridges.engine_bridge import export_columns
 from auditor.catalog import reviews
 from auditor.catalog.db import session
-from auditor.ground.errors import ExportRefusedError
+from auditor.ground.errors import ExportRefusedError, NotFoundError
 from auditor.ground.tables import quoted, read_table, unquoted
 from auditor.importing import imports
 from auditor.outputs import export
 from auditor.review import decision_files, decisions
+from tests.auditor.sample_pictures import write_folder
 from tests.helpers import Digits, verify_truthfully, write_digits
 
 
@@ -318,3 +319,16 @@ def test_import__says_which_columns_it_took(home: Path, tmp_path: Path) -> None:
     )
     export.export("other", path, force=True)
     assert [read(path)[0][name] for name in ("label", "source_given_label", "given_label")] == ["a", "b", "a"]
+
+
+@pytest.mark.parametrize("links", [False, True])
+def test_export_tree__copies_nothing_from_outside_the_root(home: Path, tmp_path: Path, links: bool) -> None:
+    root = write_folder(tmp_path / "set", 10)
+    imports.import_dataset(root, name="few", image_size=8)
+    victim = min(root.rglob("*.png"))
+    other = tmp_path / "private.png"
+    victim.rename(other)  # the same picture: that it is another cannot be why
+    victim.symlink_to(other)
+    with pytest.raises(NotFoundError, match="is a link to a place outside"):
+        export.export_tree("few", tmp_path / "out", links=links)
+    assert not (tmp_path / "out").exists()

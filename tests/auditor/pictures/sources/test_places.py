@@ -7,6 +7,7 @@ import errno
 import io
 import os
 import struct
+import threading
 import zipfile
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from auditor.pictures.sources import (
     Source,
     SourceOptions,
     SourceRow,
+    open_here,
     open_source,
     ordered_class_names,
     trees,
@@ -111,7 +113,7 @@ def test_folder__one_that_nobody_may_list_is_a_problem(
     root = write_folder(tmp_path / "set", 20)
     (root / "lost+found").mkdir()
     refuse(monkeypatch, "scandir", root / "lost+found")
-    rows, problems = split_rows(opened(root))
+    rows, problems = split_rows(open_here(str(root), SourceOptions()))
     assert len(rows) == 20
     assert [str(problem) for problem in problems] == [
         "lost+found: cannot be listed (Permission denied); make the folder readable or remove it"
@@ -125,7 +127,7 @@ def test_open_source__a_table_without_rights_is_refused(
     table.write_text("path,label\n")
     refuse(monkeypatch, "open", table)
     with pytest.raises(ImportRefusedError, match=r"a\.csv cannot be read \(Permission denied\); make it"):
-        opened(table)
+        open_here(str(table), SourceOptions())
 
 
 def test_folder__without_images_is_refused(tmp_path: Path) -> None:
@@ -202,7 +204,7 @@ def test_zip__bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with zipfile.ZipFile(tmp_path / "b.zip", "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("a/x.png", bytes(4 << 20))
     with pytest.raises(ImportRefusedError, match=r"over 100 times its size: that looks like a zip bomb"):
-        opened(tmp_path / "b.zip")
+        open_here(str(tmp_path / "b.zip"), SourceOptions())
 
 
 def test_zip__damaged_is_refused(tmp_path: Path) -> None:
@@ -406,3 +408,40 @@ def test_read_bytes__after_a_fork_processes_do_not_share_a_place_in_the_zip(tmp_
     with multiprocessing.get_context("fork").Pool(2) as pool:
         found = pool.starmap(read_bytes, [(archive, name) for name in names * 5], chunksize=10)
     assert found == expected * 5
+
+
+@pytest.mark.parametrize("swapped", ["3.png", "."], ids=["file", "folder"])
+def test_read_bytes__whoever_swaps_a_picture_for_a_link_gets_nothing(tmp_path: Path, swapped: str) -> None:
+    for folder, text in (("private/1", b"private"), ("set/1", b"ours")):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "3.png").write_bytes(text)
+    victim, kept = tmp_path / "set/1" / swapped, tmp_path / "set/kept"
+    is_over = threading.Event()
+
+    def swap() -> None:
+        while not is_over.is_set():
+            victim.rename(kept)
+            victim.symlink_to(tmp_path / "private/1" / swapped)
+            victim.unlink()
+            kept.rename(victim)
+
+    attacker = threading.Thread(target=swap)
+    attacker.start()
+    found: set[bytes | str] = set()
+    for _ in range(10_000):
+        try:
+            found.add(read_bytes(str(tmp_path / "set"), "1/3.png"))
+        except UnreadableError as error:
+            found.add("outside" if "is a link to a place outside" in str(error) else "gone")
+    is_over.set()
+    attacker.join()
+    assert b"private" not in found
+    assert {b"ours", "outside"} <= found
+
+
+def test_read_bytes__a_parquet_that_became_a_link_is_not_followed(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "private.parquet", 3)
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "a.parquet").symlink_to(tmp_path / "private.parquet")
+    with pytest.raises(UnreadableError, match="is a link to a place outside"):
+        read_bytes(str(tmp_path / "set"), "a.parquet#0:image")

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
-FORMULA_STARTS = "=+-@\t\r\n"
-"""A cell that begins with one of these is a formula to a spreadsheet."""
+FORMULA_STARTS = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
+"""A cell that begins with one of these is a formula to a spreadsheet; the last four are full-width."""
 
 
 MOST_BYTES = 2**32

@@ -165,8 +165,6 @@ def _make_rows(num_samples: int, side: int) -> None:
         audit = NewAudit(
             dataset_id=dataset_id, status="finished", preset="standard", device="cuda", seed=0,
             engines=list(ENGINES), started_at=now(), finished_at=now(),
-            # What a simple model says of labels it did not learn from: not computed here, on noise it says nothing.
-            summary={"out_of_fold": {"num_differ": num_samples // 20, "num_rows": num_samples}},
         )  # fmt: skip
         runs = [NewEngineRun(engine=name, status="finished", progress=1.0) for name in ENGINES]
         audits.create(open_session, audit, runs)

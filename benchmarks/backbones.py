@@ -238,10 +238,9 @@ def within_budget(minutes: int) -> Callable[[Task], Finding]:
             config = ENGINES[name].config_type(**configs[name])
             result = ENGINES[name].train(data, config, seed=task.seed, device="cpu")
             seen = result.features if name == plan.TRUNK else seen
-            trunk = plan.TRUNK if name in heads else None
-            witnesses.append(Witness(name, result.trust_score, result.pred_probs, trunk))
+            witnesses.append(Witness(name, result.trust_score, result.pred_probs, result.is_out_of_sample))
         together = combine(witnesses, task.given, num_classes)
-        trust = {f"from scratch, budget of {minutes} min": together.trust_score}
+        trust = {f"from scratch, budget of {minutes} min": together.reading.trust_score}
         trust |= {f"of it, {one.name} ({minutes} min)": one.trust_score for one in witnesses}
         extra = {"estimated seconds": sum(estimate.values())}
         probs = {one.name: one.pred_probs for one in witnesses if one.pred_probs is not None}

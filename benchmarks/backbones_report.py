@@ -113,14 +113,13 @@ trained anew, 85 % of the other half right) and of today's code. The three agree
 under structured errors and on the photos they differ more (Co-teaching under pair flips .827, .890 and .827,
 cleanlab on the photos .694 and .712 on the last two).
 
-Rows that begin with "weights", "chosen" and "consensus" join the witnesses; half of each and more is a ranking that
-asks which classes are given for which others ([what that brings](confusions.md)). Rows of budgets do too; below
+Rows that begin with "weights", "chosen" and "consensus" join the witnesses by the rules that [one
+model](ranking.md) took the place of; the script that joined them went with them. Rows of budgets do too; below
 "of it" are the engines of which they consist. On the 25,000 images a budget of 2 minutes chooses 12 epochs of one
 network and four heads on what it saw, budgets of 10 and 30 minutes 45 epochs and four heads, which take seven CPU
 minutes; on the photos five trainings on the images.
 
-`python -m benchmarks.backbones` fills the tables (resumable), `backbones_consensus` combines, `backbones_report`
-writes this page.
+`python -m benchmarks.backbones` fills the tables (resumable), `backbones_report` writes this page.
 
 ![AUROC and average precision against minutes](backbones.png)
 """

@@ -10,7 +10,6 @@ beside it. What was computed once stays in the JSON: the page can be written aga
 from __future__ import annotations
 
 import argparse
-import json
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,9 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.statistics.consensus import Consensus, combine
-from auditor.statistics.promises import promise
-from auditor.statistics.witnesses import Verified, Witness
+from auditor.statistics import Combined, Verified, Witness, combine, promises
 from benchmarks.detection import PROBLEMS, RESULTS, WORK, setting, update
 from benchmarks.metrics import auroc, average_precision, precision_at_k
 
@@ -32,8 +29,11 @@ FILES = {"cross_entropy": ("plain", "cross_entropy")}
 """File and score of an engine's arrays where they are not named like the engine."""
 FILES_LONGER = {"cross_entropy": ("plain_x3", PLAIN_X3)}
 """The same with the longer plain network."""
-TODAY = RESULTS.with_name("weak_witness.json")
-"""The consensus by today's weights, of the runs whose arrays are kept."""
+OLDER = (
+    "**The consensus in these tables is that of an earlier version**, by ranks and weights. Today's ranking is in "
+    "[its own table](ranking.md).",
+    "",
+)
 LONGER = "consensus, its plain network three times the epochs"
 """As ``--preset quick`` has it: 30 epochs for the plain network, half as many for the others."""
 DRAWS = 50
@@ -109,35 +109,13 @@ def page(stored: dict[str, Any]) -> str:
         f"Device: {'; '.join(devices)}. Versions: {', '.join(f'{k} {v}' for k, v in versions.items())}. "
         "MNIST: MLP; CIFAR-10: three convolutions (`conv3`) where no other network is named.",
         "",
-        *_older_weights(stored),
+        *OLDER,
     ]
     for table in tables_of(stored):
         lines += _section(table, stored)
     lines += _verdict(stored)
     lines += _bars(stored)
     return "\n".join(lines) + "\n"
-
-
-def _older_weights(stored: dict[str, Any]) -> list[str]:
-    """Which rows are by the weights of an earlier version, and what today's give on the same runs."""
-    if not TODAY.exists():
-        return []
-    today = json.loads(TODAY.read_text())["rows"]
-    gains = []
-    for name, found in stored.get("consensus", {}).items():
-        row = today.get(f"from scratch: {name}")
-        if row is not None and found.get("unverified") and len(row["alone"]) >= len(found["engines"]) - 1:
-            gains.append(row["auroc"] - found["unverified"]["auroc"])
-    if not gains:
-        return []
-    return [
-        "**The consensus in these tables is an older one**: it was weighed when the runs were made, and not all "
-        "of their arrays are kept. One of five witnesses then counted at least a twentieth, today a fiftieth. What "
-        "today's weights give stands, with what each engine costs, in [its own table](weak_witness.md): on the "
-        f"{len(gains)} of these runs that both have (there without UMN, mostly) the AUROC differs by "
-        f"{np.median(gains):+.4f} in the median, from {min(gains):+.3f} to {max(gains):+.3f}.",
-        "",
-    ]
 
 
 def _section(table: Table, stored: dict[str, Any]) -> list[str]:
@@ -179,9 +157,10 @@ def scores_by_method(table: Table, stored: dict[str, Any]) -> dict[str, list[dic
         for name, values in cell["scores"].items():
             scores[name].append(values)
     for found in table.consensus(stored):
-        scores["consensus, equal weights"].append(found["equal"])
+        if found.get("equal"):
+            scores["consensus, equal weights"].append(found["equal"])
         # Older entries are of two engines that agree, and two that agree weigh the same.
-        if found.get("unverified") or not found["structured_noise"]:
+        if found.get("unverified") or not found.get("structured_noise"):
             scores["consensus, no verified rows"].append(found.get("unverified") or found["equal"])
         if found.get("learned"):
             scores["consensus, weights from 300 of 600 verified rows"].append(found["learned"])
@@ -342,22 +321,21 @@ def _suggestion_accuracy(table: Table, stored: dict[str, Any], ranked: str) -> f
 def _combined(folder: Path) -> dict[str, Any] | None:
     with np.load(folder / "labels.npz") as labels:
         given, true = labels["given"], labels["true"]
-    witnesses = _witnesses(folder, FILES)
+    witnesses = witnesses_of(folder, FILES)
     if len(witnesses) < 2:
         return None
     plain = combine(witnesses, given, 10)
     found = _ranked(plain, witnesses, given, true) | {
-        "structured_noise": bool(plain.structured_noise),
-        "equal": _scores(given != true, -plain.witness_ranks.mean(axis=1)),
-        "promises": {str(size): _realised(plain.trust_score, given, true, size) for size in VERIFIED},
+        "promises": {str(size): _realised(plain.reading.trust_score, given, true, size) for size in VERIFIED},
     }
     if (folder / "plain_x3.npz").exists():
-        longer = _witnesses(folder, FILES_LONGER)
+        longer = witnesses_of(folder, FILES_LONGER)
         found["longer"] = _ranked(combine(longer, given, 10), longer, given, true)
     return found
 
 
-def _witnesses(folder: Path, files: Mapping[str, tuple[str, str]]) -> list[Witness]:
+def witnesses_of(folder: Path, files: Mapping[str, tuple[str, str]]) -> list[Witness]:
+    """The engines of ``benchmarks.detection`` that ran, as the product sees them."""
     witnesses = []
     for name in ENGINES:
         file, score = files.get(name, (name, name))
@@ -368,23 +346,18 @@ def _witnesses(folder: Path, files: Mapping[str, tuple[str, str]]) -> list[Witne
 
 
 def _ranked(
-    plain: Consensus, witnesses: list[Witness], given: NDArray[np.int64], true: NDArray[np.int64]
+    plain: Combined, witnesses: list[Witness], given: NDArray[np.int64], true: NDArray[np.int64]
 ) -> dict[str, Any]:
     """What a consensus is worth as it is, before anybody verified a row, and with 600 verified ones."""
     wrong = given != true
     found: dict[str, Any] = {
         "engines": [witness.name for witness in witnesses],
         "noise_rate": float(wrong.mean()),
-        "noise_guess": float(plain.noise_rate.point),
-        "unverified": _scores(wrong, -plain.trust_score),
-        SUGGESTION: float((plain.suggested_label == true)[wrong].mean()),
-        "unverified_weights": {name: float(weight) for name, weight in plain.weights.items()},
-        "noise_range": [float(plain.noise_rate.low), float(plain.noise_rate.high)],
+        "noise_guess": float(plain.guess.noise_rate.point),
+        "unverified": _scores(wrong, -plain.reading.trust_score),
+        SUGGESTION: float((plain.reading.other_label == true)[wrong].mean()),
+        "noise_range": [float(plain.guess.noise_rate.low), float(plain.guess.noise_rate.high)],
     }
-    learned = combine(witnesses, given, 10, verified=_draw(given, true, 600, 0))
-    if learned.weights_are_learned:
-        found["learned"] = _scores(wrong, -learned.trust_score)
-        found["weights"] = {name: float(weight) for name, weight in learned.weights.items()}
     return found
 
 
@@ -394,7 +367,7 @@ def _realised(
     wrong = given != true
     rates, recalls, empty = [], [], 0
     for seed in range(DRAWS):
-        flags = promise(trust, given, _draw(given, true, size, seed), LEVEL).flags
+        flags = promises.promise(trust, given, _draw(given, true, size, seed), LEVEL).flags
         empty += not flags.any()
         rates.append(float((~wrong[flags]).mean()) if flags.any() else 0.0)
         recalls.append(float(wrong[flags].sum() / wrong.sum()))

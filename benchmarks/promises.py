@@ -37,15 +37,12 @@ from auditor.statistics import (
     share_for_head,
     witness_from_probabilities,
 )
-from auditor.statistics.noise import guess_noise_rate, noise_rate_from_verified
-from auditor.statistics.witnesses import given_margins, pool_predictions
+from auditor.statistics.noise import noise_rate_from_verified
+from auditor.statistics.witnesses import given_margins
 from auditor.statistics.zones import head_size
 from benchmarks.backbones import WORK as ON_FEATURES
-from benchmarks.backbones_consensus import ENGINES as ON_THEM
-from benchmarks.backbones_consensus import nearest_of, witness_of
 from benchmarks.detection import WORK
-from benchmarks.detection_report import ENGINES
-from benchmarks.noise_guess import engine_of
+from benchmarks.detection_report import FILES, witnesses_of
 
 ROOT = Path(__file__).resolve().parent
 RESULTS = ROOT / "results" / "promises.json"
@@ -56,6 +53,7 @@ NETWORKS = {
     "swin_base_patch4_window7_224": "Swin-B",
 }
 LABELS = {"label_aggre": "aggre", "label_random1": "random1"}
+ON_THEM = ("cross_entropy", "coteaching", "l2b", "choicenet", "umn", "neighbours")
 LOOKS = (50, 100, 200, 400, 800, 1600)
 LEVELS = (0.05, 0.10, 0.20)
 NUM_ROWS = 50_000
@@ -152,27 +150,24 @@ def _sets(
                 _guess(probs, given),
             )
     for folder in sorted(arguments.work.glob("*-*-*-0")):
-        witnesses = [one for name in ENGINES if (one := engine_of(folder, name)) is not None]
-        if witnesses:
-            yield _of_consensus(folder, witnesses, None)
+        if witnesses := witnesses_of(folder, FILES):
+            yield _of_consensus(folder, witnesses, "")
     for folder in sorted(arguments.features.glob("*-0")):
         witnesses = [witness_of(folder, name) for name in ON_THEM if (folder / f"{name}.npz").exists()]
         if len(witnesses) == len(ON_THEM):
-            near = nearest_of(arguments.features, folder.name.rpartition("-")[0])
-            yield _of_consensus(folder, witnesses, near)
+            yield _of_consensus(folder, witnesses, " on features")
 
 
 def _of_consensus(
-    folder: Path, witnesses: Sequence[Witness], neighbours: NDArray[np.int32] | None
+    folder: Path, witnesses: Sequence[Witness], where: str
 ) -> tuple[str, str, NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], float]:
     """A set that engines were run on, ranked by all of them without a verified row."""
     labels = np.load(folder / "labels.npz")
     num_classes = int(labels["true"].max()) + 1
-    whole = combine(witnesses, labels["given"], num_classes, neighbours=neighbours)
-    where = "" if neighbours is None else " on features"
+    whole = combine(witnesses, labels["given"], num_classes)
     title = f"consensus{where} of " + ", ".join(one.name for one in witnesses)
-    share = share_for_head(whole.guessed_noise_rate)
-    trust = whole.trust_score.astype(np.float64)
+    share = share_for_head(whole.guess.noise_rate)
+    trust = whole.reading.trust_score
     return title, folder.name, trust, labels["given"], labels["true"], share
 
 
@@ -184,8 +179,15 @@ def _labels(folder: Path) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int64
 
 def _guess(probabilities: NDArray[np.float32], given: NDArray[np.int64]) -> float:
     """The share that the product cuts the head by, from the predictions alone."""
-    pooled = pool_predictions([witness_from_probabilities(probabilities, given, name="network")], given, 10)
-    return share_for_head(guess_noise_rate(pooled, len(given)))
+    whole = combine([witness_from_probabilities(probabilities, given, name="network")], given, 10)
+    return share_for_head(whole.guess.noise_rate)
+
+
+def witness_of(folder: Path, name: str) -> Witness:
+    """One engine of ``benchmarks.backbones`` as the product sees it."""
+    arrays = np.load(folder / f"{name}.npz")
+    trust = next(key for key in arrays.files if key.startswith("trust "))
+    return Witness(name, arrays[trust], arrays["pred_probs"], name == "neighbours")
 
 
 def measure(

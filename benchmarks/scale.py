@@ -634,7 +634,7 @@ def _consensus(place: Path) -> None:
     rows = np.arange(len(labels))
     probs = [_load(place, f"probs_{engine}") for engine in ENGINE_ORDER]
     witnesses = [
-        Witness(engine, np.asarray(one[rows, labels]), one)
+        Witness(engine, np.asarray(one[rows, labels]), one, is_out_of_sample=True)
         for engine, one in zip(ENGINE_ORDER, probs, strict=True)
     ]
     del rows

@@ -76,18 +76,17 @@ def titled(sentence: str, view: View) -> str:
 
 
 def draw_agreement(view: View) -> None:
-    """How alike the engines rank, what weight each has, and what that says about the noise."""
+    """How alike the engines rank, and what weight each has."""
     summary = view.audit.summary
     names, correlations = list(summary.get("witnesses", [])), summary.get("rank_correlations")
     weights = summary.get("weights", {})
-    said = titled(summary.get("weights_sentence", ""), view)
-    noise = titled(summary.get("structured_noise_sentence", ""), view)
+    said = titled(summary.get("trust_sentence", ""), view)
     st.subheader(
         "Agreement",
         anchor=False,
         help=plain(
-            "Rank correlation of every two engines over all labels, from −1 to 1, and the weight of each. "
-            f"{noise} {said}"
+            "Rank correlation of every two engines over all labels, from −1 to 1, and the weight of each in the "
+            "pool."
         ),
     )
     if not correlations or len(names) < 2:
@@ -98,12 +97,7 @@ def draw_agreement(view: View) -> None:
         return
     words_of_it, matrix = st.columns([2, 3], vertical_alignment="center", gap="large")
     with words_of_it:
-        st.markdown(plain(noise.partition(":")[0].rstrip(".") + "."))
-        if share := summary.get("confusions_share"):
-            st.caption(
-                f"These weights share out {1 - share:.0%} of the trust score. The other {share:.0%} ask which "
-                "classes are given for which others."
-            )
+        st.markdown(plain(said))
         choose_runs(view)
     matrix.altair_chart(
         charts.agreement_chart(

@@ -108,13 +108,14 @@ class LabelAuditor(BaseEstimator):
                 seed=self.random_state,
                 device=self.device,
             )
-            witnesses.append(Witness(name, result.trust_score, result.pred_probs))
+            witnesses.append(Witness(name, result.trust_score, result.pred_probs, result.is_out_of_sample))
         found = combine(witnesses, labels, len(self.classes_))
-        self.label_quality_ = found.trust_score
-        flagged = np.flatnonzero(found.is_label_issue)
-        self.suspects_ = flagged[np.argsort(found.trust_score[flagged], kind="stable")]
-        self.suggested_ = self.classes_[np.maximum(found.suggested_label, 0)]
-        self.noise_rate_ = found.noise_rate
+        trust = found.reading.trust_score
+        self.label_quality_ = trust
+        flagged = np.flatnonzero(found.calibrated.is_label_issue)
+        self.suspects_ = flagged[np.argsort(trust[flagged], kind="stable")]
+        self.suggested_ = self.classes_[np.maximum(found.reading.other_label, 0)]
+        self.noise_rate_ = found.guess.noise_rate
         return self
 
     def _seen(self, images: NDArray[np.uint8]) -> NDArray[np.float16] | None:

@@ -10,7 +10,6 @@ version left no ``neighbours.npy`` does a story look through all embeddings.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from auditor.audits import embedding, own_models
-from auditor.audits.tasks import AGAIN, NEIGHBOURS
+from auditor.audits.tasks import AGAIN, NEIGHBOURS, RESULT
 from auditor.backbones import features
 from auditor.backbones.features import FeatureSource
 from auditor.bridges import engine_bridge
@@ -32,11 +31,10 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Audit, EngineRun, Sample
 from auditor.ground.errors import NotFoundError
 from auditor.ground.files import load_array, load_arrays, load_json, written_whole
-from auditor.ground.wording import plural
-from auditor.statistics import LEAST_WEIGHT, Confusions, engine_sentence, headline
+from auditor.statistics import CrossFit, Pool, engine_sentence, headline
 
 RANKS = "ranks.npz"
-CONFUSIONS = "confusions.npz"
+POOLS = "pools.npz"
 FEATURES = "features"
 REDUCED = "reduced"
 """Folder of an audit's features as all that reads them sees them."""
@@ -107,48 +105,52 @@ def keep_ranks(audit_id: int, rank: NDArray[np.integer], settled_at: str) -> Non
         np.savez(file, rank=rank.astype(np.int32), settled_at=settled_at)
 
 
-def keep_confusions(audit_id: int, confusions: Confusions | None, settled_at: str) -> None:
-    """Keep which classes are given for which others beside the arrays: how the suggestions came about."""
-    path = folders.of_audit(audit_id) / CONFUSIONS
-    if confusions is None:
-        path.unlink(missing_ok=True)
-        return
-    known = dataclasses.asdict(confusions) | {"weights": list(confusions.weights.values())}
-    with written_whole(path) as beside, beside.open("wb") as file:
-        np.savez(file, **known, names=list(confusions.weights), settled_at=settled_at)
+def keep_pools(audit_id: int, fits: CrossFit, settled_at: str) -> None:
+    """Keep the fitted pools beside the arrays: how each sample's probabilities come about."""
+    with written_whole(folders.of_audit(audit_id) / POOLS) as beside, beside.open("wb") as file:
+        np.savez(
+            file,
+            names=list(fits.names),
+            parts=fits.parts,
+            weights=[pool.weights for pool in fits.pools],
+            bias=[pool.bias for pool in fits.pools],
+            transition=[pool.transition for pool in fits.pools],
+            settled_at=settled_at,
+        )
 
 
-def _mean_opinion(
-    audit: Audit, opinions: Mapping[str, NDArray[np.floating]], given: int
+def _pooled_opinion(
+    audit: Audit, opinions: Mapping[str, NDArray[np.floating]], sample_id: int, given: int
 ) -> NDArray[np.float64]:
     """(K,) probability of each class of one sample, as its suggestion has it.
 
-    An earlier version kept no confusions, and neither does a settling that was killed just before: then the mean by
-    the witnesses' weights.
+    The plain mean where the pools of the last settling hear none of ``opinions``, or were not kept before a kill.
     """
-    found = _confusions(audit)
-    if found is None or not set(opinions) <= set(found.weights):
-        shares = [max(audit.summary["weights"].get(name, 0.0), LEAST_WEIGHT) for name in opinions]
-        return np.asarray(np.average(list(opinions.values()), axis=0, weights=shares), dtype=np.float64)
-    shares = [max(found.weights[name], LEAST_WEIGHT) for name in opinions]
-    mean = np.average(list(opinions.values()), axis=0, weights=shares).astype(np.float32)[None]
-    return np.asarray(mean if given < 0 else found.posterior(mean, np.array([given])), dtype=np.float64)[0]
+    fits = _pools(audit)
+    if fits is None or not set(fits.names) <= set(opinions):
+        return np.mean(list(opinions.values()), axis=0, dtype=np.float64)
+    heard = [opinions[name][None] for name in fits.names]
+    return fits.pools[fits.parts[sample_id]].opinion(heard, given)
 
 
-def _confusions(audit: Audit) -> Confusions | None:
+def _pools(audit: Audit) -> CrossFit | None:
     """As the audit's last settling kept them."""
-    path = folders.of_audit(audit.id) / CONFUSIONS
+    path = folders.of_audit(audit.id) / POOLS
     if not path.exists():
         return None
-    transition, direction, names, weights, sharpness, sureness, settled_at = load_arrays(
-        path,
-        *("transition", "direction", "names", "weights", "sharpness", "sureness", "settled_at"),
-        remedy=AGAIN,
-    )
+    columns = ("names", "parts", "weights", "bias", "transition", "settled_at")
+    names, parts, weights, bias, transition, settled_at = load_arrays(path, *columns, remedy=AGAIN)
     if str(settled_at) != audit.summary.get("settled_at"):
         return None
-    by_name = dict(zip(names.tolist(), weights.tolist(), strict=True))
-    return Confusions(transition, float(direction), by_name, float(sharpness), float(sureness))
+    pools = tuple(Pool(*one) for one in zip(weights, bias, transition, strict=True))
+    return CrossFit(tuple(names.tolist()), pools, parts)
+
+
+def is_out_of_sample(audit_id: int, engine: str) -> bool:
+    """Every sample was judged by a model that never learned from its label."""
+    path = _folder_of(audit_id, engine) / RESULT
+    told = load_json(path, remedy=AGAIN) if path.exists() else {}
+    return bool(told.get("provenance", {}).get("is_out_of_sample"))
 
 
 def worst_of(audit: Audit, sample_ids: NDArray[np.integer], *, most: int) -> pd.DataFrame:
@@ -182,8 +184,6 @@ class Run:
     model: str
     """What it looked at: ``images``, a backbone's or own features, or a backbone that it trained further."""
     audit_id: int
-    trunk: str | None
-    """Name of the witness on what whose network saw it was trained (``plan.heads_of``); None: there is none."""
 
 
 def speaking_runs(audit_id: int, *, alone: bool | None = None) -> list[Run]:
@@ -213,11 +213,7 @@ def speaking_runs(audit_id: int, *, alone: bool | None = None) -> list[Run]:
                     continue
                 is_named = run.engine in {other.engine for other in found}
                 name = f"{run.engine}{ON}{re.sub(r'[^0-9A-Za-z]+', '_', model)}" if is_named else run.engine
-                trunk = None
-                if run.engine in one.options.get("heads", []):  # the first engine is their trunk
-                    of_images = (each for each in found if each.model == IMAGES)
-                    trunk = next((each.name for each in of_images if each.engine == one.engines[0]), None)
-                found.append(Run(name, run.engine, model, one.id, trunk))
+                found.append(Run(name, run.engine, model, one.id))
     return found
 
 
@@ -245,17 +241,9 @@ def _is_complete(audit_id: int, engine: str) -> bool:
 
 
 def heard_in_words(audit: Audit) -> str:
-    """Which runs spoke when the audit was settled, and of which audits; empty where only its own did.
-
-    With each, on how many labels it was not heard, because it had learned what people found wrong since.
-    """
-    runs, outdated = audit.summary.get("runs", {}), audit.summary.get("outdated", {})
-    borrowed = [
-        f"{name} (audit {one}"
-        + (f", not on {plural(outdated[name], 'label')} corrected since)" if name in outdated else ")")
-        for name, one in runs.items()
-        if one != audit.id
-    ]
+    """Which runs spoke when the audit was settled, and of which audits; empty where only its own did."""
+    runs = audit.summary.get("runs", {})
+    borrowed = [f"{name} (audit {one})" for name, one in runs.items() if one != audit.id]
     return f"Also used, from earlier audits: {', '.join(borrowed)}." if borrowed else ""
 
 
@@ -395,7 +383,7 @@ def evidence(audit_id: int, sample_id: int) -> Evidence:
             opinions[name] = own[sample_id]
             verdicts.append(_own_verdict(name, own[sample_id], score.given_label, dataset.class_names))
     votes = [(verdict.title, verdict.predicted_label) for verdict in verdicts]
-    probs = _mean_opinion(audit, opinions, score.given_label)
+    probs = _pooled_opinion(audit, opinions, sample_id, score.given_label)
     order = np.argsort(-probs, kind="stable")[:TOP_CLASSES]
     has_features = (engine_folder(audit_id, FEATURES) / "neighbours.npy").exists()
     alike_in = FEATURES if has_features else engines[0] if engines else ""

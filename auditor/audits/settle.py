@@ -1,13 +1,12 @@
-"""From an audit's arrays to stored scores: loads the witnesses, asks ``trust``, writes the rows.
+"""From an audit's arrays to stored scores: loads the witnesses, pools them, writes the rows.
 
 Needs no training, so it also runs when verdicts were added: the same engines, told more.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,22 +15,20 @@ from numpy.typing import NDArray
 from sqlalchemy.exc import IntegrityError
 
 from auditor.audits import arrays, own_models
-from auditor.audits.out_of_fold import disagreement
-from auditor.backbones import features
 from auditor.catalog import audits, datasets, leases, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, now
-from auditor.ground.errors import AuditFailedError, NotFoundError
-from auditor.pictures import cache
+from auditor.ground.errors import AuditFailedError
 from auditor.review import decisions, verifying
 from auditor.statistics import (
-    Consensus,
+    Combined,
     NoiseRate,
-    OutOfFold,
     Transition,
     Verified,
     Witness,
     combine,
+    knows_by_heart,
+    trust_sentence,
     witness_from_probabilities,
 )
 
@@ -39,7 +36,7 @@ WAIT_S = 0.2
 """Between two looks whether another process has stored the scores that it is at."""
 
 
-def settle(audit_id: int) -> Consensus:
+def settle(audit_id: int) -> Combined:
     """Combine what the audit's engines and the verified rows say, and store scores and statements.
 
     Raises:
@@ -49,22 +46,18 @@ def settle(audit_id: int) -> Consensus:
         audit = audits.get(open_session, audit_id)
         dataset = datasets.by_id(open_session, audit.dataset_id)
         given = datasets.given_labels(open_session, audit.dataset_id)
-    out_of_fold = _out_of_fold(audit, dataset, given)
-    outdated = outdated_rows(audit_id)
     found = combine(
-        witnesses(audit_id, dataset, outdated),
+        witnesses(audit_id, dataset),
         given,
         len(dataset.class_names),
         verified=verified_rows(audit_id),
-        out_of_fold=out_of_fold,
-        neighbours=neighbours_in_features(audit),
+        known=decisions.known_classes(dataset.id),
     )
     columns = _columns(found, given)
-    summary = _summary(found) | _kept(out_of_fold) | {"runs": arrays.runs_that_speak(audit_id)}
-    summary["outdated"] = {name: int(rows.sum()) for name, rows in outdated.items()}
+    summary = _summary(found) | {"runs": arrays.runs_that_speak(audit_id)}
     store(audit, columns, summary)
     arrays.keep_ranks(audit_id, columns["rank"], summary["settled_at"])
-    arrays.keep_confusions(audit_id, found.confusions, summary["settled_at"])
+    arrays.keep_pools(audit_id, found.fits, summary["settled_at"])
     return found
 
 
@@ -120,7 +113,7 @@ def _took(name: str) -> bool:
     return True
 
 
-def hear(audit_id: int, *, alone: bool) -> Consensus:
+def hear(audit_id: int, *, alone: bool) -> Combined:
     """Let only the audit's own runs speak from now on, or the latest earlier ones of other engines too, and settle.
 
     Raises:
@@ -138,84 +131,30 @@ def hear(audit_id: int, *, alone: bool) -> Consensus:
         raise
 
 
-def _out_of_fold(audit: Audit, dataset: Dataset, given: NDArray[np.int64]) -> OutOfFold | None:
-    """Of this audit, computed once; the labels that it is about never change."""
-    stored = audit.summary.get("out_of_fold")
-    if stored is not None:
-        return OutOfFold(stored["num_differ"], stored["num_rows"])
-    source = audit.options.get("features")
-    try:
-        if source is None:
-            return disagreement(cache.image_cache(dataset), given)
-        return disagreement(features.load(dataset.id, features.FeatureSource(**source)), given)
-    except NotFoundError:  # the features were removed since
-        return None
-
-
-def outdated_rows(audit_id: int) -> dict[str, NDArray[np.bool_]]:
-    """By name of the witness, the (N,) rows on which it is not heard, where there are any.
-
-    These are rows whose label a person corrected or excluded after the run had learned it as it was, while another
-    run that speaks learned what the person said. An opinion that rests on a label known to be wrong says nothing
-    there. Where all learned the wrong label, all are heard.
-    """
-    runs = arrays.runs_that_speak(audit_id)
-    with session() as open_session:
-        dataset_id = audits.get(open_session, audit_id).dataset_id
-        given = datasets.given_labels(open_session, dataset_id)
-    settled, _ = decisions.labels_to_train_on(dataset_id)
-    changed = np.flatnonzero(settled != given)
-    # Runs of one audit learned the same labels.
-    knows = {one: arrays.trained_labels(one)[0][changed] == settled[changed] for one in set(runs.values())}
-    somebody = np.any(list(knows.values()), axis=0) if knows else np.zeros(len(changed), dtype=bool)
-    found = {}
-    for name, one in runs.items():
-        rows = np.zeros(len(given), dtype=bool)
-        rows[changed] = somebody & ~knows[one]
-        if rows.any():
-            found[name] = rows
-    return found
-
-
-def witnesses(
-    audit_id: int, dataset: Dataset, outdated: Mapping[str, NDArray[np.bool_]] | None = None
-) -> list[Witness]:
+def witnesses(audit_id: int, dataset: Dataset) -> list[Witness]:
     """The engines that finished and the user's own predictions, as witnesses.
-
-    ``outdated``: rows on which a run is not heard, of ``outdated_rows``; None = asked here.
 
     Raises:
         AuditFailedError: there is none.
     """
     with session() as open_session:
         given = datasets.given_labels(open_session, dataset.id)
-    outdated = outdated_rows(audit_id) if outdated is None else outdated
-    found = []
-    for run in arrays.speaking_runs(audit_id):
-        trust, probs = arrays.trust(audit_id, run.name), arrays.pred_probs(audit_id, run.name)
-        if (rows := outdated.get(run.name)) is not None:
-            trust, probs = np.where(rows, np.float32(np.nan), trust), _silenced(probs, rows)
-        found.append(Witness(run.name, trust, probs, run.trunk))
-    own = own_models.load(dataset.id)
-    found += [witness_from_probabilities(probs, given, name=name) for name, probs in own.items()]
+    found = [
+        Witness(
+            run.name,
+            arrays.trust(audit_id, run.name),
+            arrays.pred_probs(audit_id, run.name),
+            arrays.is_out_of_sample(audit_id, run.name),
+        )
+        for run in arrays.speaking_runs(audit_id)
+    ]
+    engines = [one.pred_probs for one in found if one.is_out_of_sample]
+    for name, probs in own_models.load(dataset.id).items():
+        is_out_of_sample = not knows_by_heart(probs, engines, given)
+        found.append(witness_from_probabilities(probs, given, name=name, is_out_of_sample=is_out_of_sample))
     if not found:
         raise AuditFailedError(f"No engine of audit {audit_id} has finished; resume it first.")
     return found
-
-
-def _silenced(probs: NDArray[np.float32], rows: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """A memory map (N, K) with NaN in some rows; only the pages of these are copied, none is written."""
-    assert isinstance(probs, np.memmap)
-    found: NDArray[np.float32] = np.memmap(str(probs.filename), np.float32, "c", probs.offset, probs.shape)
-    found[rows] = np.nan
-    return found
-
-
-def neighbours_in_features(audit: Audit) -> NDArray[np.integer] | None:
-    """(N, k) each sample's nearest in the features of a backbone; None where the engines trained on images."""
-    if not (arrays.engine_folder(audit.id, arrays.FEATURES) / "neighbours.npy").exists():
-        return None
-    return arrays.array(audit.id, arrays.FEATURES, "neighbours")
 
 
 def verified_rows(audit_id: int) -> Verified:
@@ -231,46 +170,36 @@ def verified_rows(audit_id: int) -> Verified:
     return verifying.rows(audit.dataset_id, trusted=treated)
 
 
-def _columns(found: Consensus, given: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+def _columns(found: Combined, given: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    reading, shown = found.reading, found.calibrated
     return {
-        "rank": arrays.ranks(found.trust_score),
+        "rank": arrays.ranks(reading.trust_score),
         "given_label": given,
-        "trust_score": found.trust_score,
-        "error_probability": found.error_probability,
-        "is_label_issue": found.is_label_issue,
-        "suggested_label": found.suggested_label,
-        "suggested_probability": np.nan_to_num(found.suggested_probability),
-        "agreement": found.agreement,
-        "disagreement": np.nan_to_num(found.disagreement),
+        "trust_score": reading.trust_score,
+        "error_probability": shown.error_probability,
+        "is_label_issue": shown.is_label_issue,
+        "suggested_label": reading.other_label,
+        "suggested_probability": np.nan_to_num(shown.suggested_probability),
+        "agreement": found.votes.against,
+        "disagreement": np.nan_to_num(found.votes.spread),
     }
 
 
-def _kept(found: OutOfFold | None) -> dict[str, Any]:
-    return {} if found is None else {"out_of_fold": dataclasses.asdict(found)}
-
-
-def _summary(found: Consensus) -> dict[str, Any]:
+def _summary(found: Combined) -> dict[str, Any]:
+    weights = found.weights
+    unpooled = [name for name in found.witness_names if name not in weights]
     return {
         "settled_at": now().isoformat(),
-        "noise_rate": noise_rate_json(found.noise_rate),
-        "noise_rate_guess": noise_rate_json(found.guessed_noise_rate),
-        "transition": transition_json(found.transition),
-        "transition_guess": transition_json(found.guessed_transition),
+        "noise_rate": noise_rate_json(found.guess.noise_rate),
+        "transition": transition_json(found.guess.transition),
         "witnesses": list(found.witness_names),
-        "num_voters": found.num_voters,
-        "weights": {name: float(weight) for name, weight in found.weights.items()},
-        "rows_chose_weights": found.learning is not None and bool(found.learning.any()),
-        "weighting": found.weighting,
-        "weights_sentence": found.weights_sentence,
-        "confusions_share": found.confusions_share,
-        "direction": None if found.confusions is None else found.confusions.direction,
-        "rank_correlations": _rounded(found.rank_correlations),
-        "structured_noise": found.structured_noise,
-        "structured_noise_sentence": found.structured_noise_sentence,
-        "error_probability_is_guess": found.error_probability_is_guess,
-        "suggestion_is_calibrated": found.suggestion_is_calibrated,
-        "num_label_issues": int(found.is_label_issue.sum()),
-        "num_ranked": int(np.isfinite(found.trust_score).sum()),
+        "weights": weights,
+        "trust_sentence": trust_sentence(weights, unpooled),
+        "rank_correlations": _rounded(found.votes.correlations),
+        "error_probability_is_guess": found.calibrated.error_probability_is_guess,
+        "suggestion_is_calibrated": found.calibrated.suggestion_is_calibrated,
+        "num_label_issues": int(found.calibrated.is_label_issue.sum()),
+        "num_ranked": int(np.isfinite(found.reading.trust_score).sum()),
     }
 
 
@@ -282,7 +211,6 @@ def noise_rate_json(rate: NoiseRate) -> dict[str, Any]:
         "high": float(rate.high),
         "kind": rate.kind,
         "sentence": rate.sentence,
-        "estimators": {name: float(value) for name, value in rate.estimators.items()},
     }
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from auditor.audits import own_models, settle
+from auditor.audits import settle
 from auditor.audits.settle import transition_from_json
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
@@ -45,7 +45,7 @@ from auditor.statistics import promises as calibration
 
 MOST_INTERVALS = 10
 """Pairs of classes whose number has an interval: the first of the list, as many as a page names."""
-STANDING = ("trust_score", "error_probability", "suggested_label", "is_label_issue", "agreement")
+STANDING = ("trust_score", "error_probability", "suggested_label", "is_label_issue")
 """Columns of the scores that statements are computed from."""
 
 
@@ -62,7 +62,7 @@ class Standing:
     is_doubtful: NDArray[np.bool_]
     verified: Verified
     calibrating: NDArray[np.bool_]
-    """(m,) bool: rows that this audit neither trusted nor learned its weights from."""
+    """(m,) bool: rows that this audit did not train on as trusted."""
     exchangeability: Exchangeability
     """Whether the verified rows look like the random sample that they should be."""
 
@@ -146,9 +146,6 @@ def load(audit_id: int) -> Standing:
     trust_score = known["trust_score"]
     verified.check(given, len(dataset.class_names))
     may_calibrate = ~verified.trusted_mask
-    # Rows that chose between weights learned something even where none were kept.
-    if audit.summary["rows_chose_weights"] and verified.calibrates is not None:
-        may_calibrate &= verified.calibrates
     return Standing(
         audit=audit,
         dataset=dataset,
@@ -156,21 +153,11 @@ def load(audit_id: int) -> Standing:
         trust_score=trust_score,
         error_probability=known["error_probability"],
         suggested_label=known["suggested_label"],
-        is_doubtful=known["is_label_issue"] | (2 * known["agreement"] > _speakers(audit, len(trust_score))),
+        is_doubtful=known["is_label_issue"],
         verified=verified,
         calibrating=may_calibrate,
         exchangeability=calibration.check_draws(trust_score, given, verified, ~verified.trusted_mask),
     )
-
-
-def _speakers(audit: Audit, num_samples: int) -> NDArray[np.int16]:
-    """(N,) witnesses with an opinion: engines speak on every sample, a user's own model where it said something."""
-    own = own_models.heard_by(audit)
-    num_engines = int(audit.summary.get("num_voters", 1)) - len(own)
-    speakers = np.full(num_samples, num_engines, dtype=np.int16)
-    for probs in own.values():
-        speakers += np.isfinite(probs[:, 0])
-    return np.maximum(1, speakers)
 
 
 def promises(standing: Standing, *, levels: tuple[float, ...] = LEVELS) -> dict[float, Promise]:
@@ -285,14 +272,13 @@ def noise_rate_now(audit: Audit) -> NoiseRate:
 
 
 def _guess(audit: Audit, why: str = "") -> NoiseRate:
-    stored = audit.summary.get("noise_rate_guess", audit.summary["noise_rate"])
+    stored = audit.summary["noise_rate"]
     return NoiseRate(**stored | {"sentence": stored["sentence"] + why})
 
 
 def transition(standing: Standing) -> Transition:
     """T[given | true] from the rows verified so far, else as the predictions see it."""
-    summary = standing.audit.summary
-    guess = transition_from_json(summary.get("transition_guess", summary["transition"]))
+    guess = transition_from_json(standing.audit.summary["transition"])
     if standing.is_random_sample:
         return noise.transition_from_verified(standing.given_labels, standing.verified, guess)
     return guess

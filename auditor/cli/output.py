@@ -202,9 +202,7 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
     audit, dataset = found
     if borrowed := arrays.heard_in_words(audit):
         echo(borrowed)
-    echo(audit.summary["noise_rate"]["sentence"])
-    if audit.summary["structured_noise"]:
-        echo(audit.summary["structured_noise_sentence"])
+    echo(statements.noise_rate_now(audit).sentence)
     number = audit.summary["num_label_issues"]
     echo(f"{plural(number, 'label', 'are')} above the suggested cut." if number else NOTHING_STANDS_OUT)
     steps = [drawing.next_command(dataset.name), "auditor app"]

@@ -85,10 +85,7 @@ def settle(audit: Audit, dataset: Dataset) -> None:
         "settled_at": now().isoformat(),
         "task": SEGMENTATION,
         "witnesses": list(audit.engines),
-        "num_voters": len(audit.engines),
         "noise_rate": noise_rate_json(rate),
-        "rows_chose_weights": False,
-        "structured_noise": False,
         "error_probability_is_guess": True,
         "num_label_issues": int(columns["is_label_issue"].sum()),
         "changed_pixels": float((suggested != given).sum() / max(1, int((given != IGNORED).sum()))),
@@ -104,7 +101,7 @@ def _guess(is_doubtful: NDArray[np.bool_]) -> NoiseRate:
         f"many are wrong is "
         "not known: judge a random sample to know."
     )
-    return NoiseRate(0.0, share, min(1.0, 2 * share), "guess", sentence, {"with a doubtful region": share})
+    return NoiseRate(0.0, share, min(1.0, 2 * share), "guess", sentence)
 
 
 def _columns(

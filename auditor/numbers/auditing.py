@@ -75,17 +75,12 @@ def settle(audit: Audit, dataset: Dataset) -> None:
         "agreement": found.num_against,
         "disagreement": np.zeros(num),
     }
-    rate = noise_rate_json(found.noise_rate)
     summary = {
         "settled_at": now().isoformat(),
         "task": REGRESSION,
         "witnesses": list(audit.engines),
-        "num_voters": len(audit.engines),
-        "noise_rate": rate,
-        "noise_rate_guess": rate,
+        "noise_rate": noise_rate_json(found.noise_rate),
         "half_width": found.half_width,
-        "rows_chose_weights": False,
-        "structured_noise": False,
         "error_probability_is_guess": True,
         "num_label_issues": int(found.is_doubtful.sum()),
     }

@@ -98,4 +98,4 @@ def _guess(away: NDArray[np.float64]) -> NoiseRate:
         "lie far from what is predicted, which may be wrong itself; wrong numbers that lie near are not among "
         "them. Judge a random sample to know."
     )
-    return NoiseRate(0.0, point, high, "guess", sentence, {"far from the prediction": point})
+    return NoiseRate(0.0, point, high, "guess", sentence)

@@ -234,11 +234,9 @@ def _engine_lines(audit: Audit) -> list[EngineLine]:
 
 
 def _notes(audit: Audit, said: statements.Statements) -> list[str]:
-    notes = [audit.summary["weights_sentence"]]
+    notes = [said_of_trust] if (said_of_trust := audit.summary.get("trust_sentence")) else []
     if borrowed := arrays.heard_in_words(audit):
         notes.append(borrowed)
-    if audit.summary["structured_noise"]:
-        notes.append(audit.summary["structured_noise_sentence"])
     if len(said.conflicts):
         notes.append(conflict_sentence(said.conflicts))
     if shared := shared_sentence(said.splits):

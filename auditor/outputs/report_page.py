@@ -29,9 +29,8 @@ MAX_MOVES = 20
 MAX_CONFLICTS = 60
 
 SOURCES = (
-    "Consensus: weighted mean of rank percentiles over witnesses; weights by logistic regression on verified rows, "
-    "else by agreement (after Dawid and Skene 1979 and Chen, Ye, Chen, Zhao and Heng 2021), by separation (Otsu "
-    "1979), or as a few verified rows choose (area under the curve after DeLong, DeLong and Clarke-Pearson 1988).",
+    "Trust: a logarithmic pool of the engines' probabilities (Genest and Zidek 1986; Hinton 1999) with one matrix "
+    "of what each class is given as, fitted to the given labels (Bootkrajang and Kaban 2012; Patrini 2017).",
     "Wrong-label promises: conformal p-values with Benjamini-Hochberg (Benjamini and Hochberg 1995; Bates, "
     "Candès, Lei, Romano and Sesia 2023).",
     "Intervals: Clopper and Pearson 1934; confidence sequences after Robbins 1970 and Waudby-Smith and Ramdas "

@@ -44,6 +44,7 @@ from auditor.ground.vocabulary import (
     UNSURE,
 )
 from auditor.review import schema, verifying
+from auditor.statistics import NO_CLASS, UNKNOWN
 
 ON_SCREEN = ("app", "bulk", UNSEEN, RULING)
 """Sources of decisions that a person takes in one step and can take back in one."""
@@ -251,6 +252,23 @@ def labels_to_train_on(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.b
         _settle(labels, trusted, sample_id, row.decision, row.label)
     labels[calibrating], trusted[calibrating] = given[calibrating], False
     return labels, trusted
+
+
+def known_classes(dataset_id: int) -> NDArray[np.int64]:
+    """(N,) the true class of every sample that somebody decided on with their eyes on it: the one that they kept or
+    named, ``NO_CLASS`` where none or several fit, ``UNKNOWN`` elsewhere.
+    """
+    with session() as open_session:
+        given = datasets.given_labels(open_session, dataset_id)
+    known = np.full(len(given), UNKNOWN, dtype=np.int64)
+    for sample_id, row in outcomes(dataset_id).items():
+        if not row.is_seen or row.decision in NOT_CLEAR:
+            continue
+        if row.decision in EXCLUDING:
+            known[sample_id] = NO_CLASS
+        else:
+            known[sample_id] = given[sample_id] if row.label is None else row.label
+    return known
 
 
 def numbers_to_train_on(dataset_id: int) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_]]:

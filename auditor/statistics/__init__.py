@@ -1,7 +1,5 @@
 """What can be said about labels from arrays alone: trust, suggestions, rates, promises. Pure functions."""
 
-from auditor.statistics.confusions import Confusions
-from auditor.statistics.consensus import Consensus, combine
 from auditor.statistics.influence import Influence, influence
 from auditor.statistics.intervals import Interval, rate_interval
 from auditor.statistics.noise import (
@@ -9,7 +7,6 @@ from auditor.statistics.noise import (
     ClassReport,
     ErrorsLeft,
     NoiseRate,
-    OutOfFold,
     Transition,
 )
 from auditor.statistics.predictions import (
@@ -34,28 +31,36 @@ from auditor.statistics.splits import (
     split_reports,
 )
 from auditor.statistics.strata import Stage
+from auditor.statistics.trust import (
+    UNKNOWN,
+    Combined,
+    CrossFit,
+    Pool,
+    Witness,
+    combine,
+    knows_by_heart,
+    trust_sentence,
+)
 from auditor.statistics.witnesses import (
-    LEAST_WEIGHT,
     NO_CLASS,
     UNLABELED,
     UNSURE,
     Decided,
     Verified,
-    Witness,
     row_chunks,
 )
 from auditor.statistics.zones import draw_zones, share_for_head
 
 __all__ = [
-    "LEAST_WEIGHT",
     "MOST_SPLITS",
     "NO_CLASS",
+    "UNKNOWN",
     "UNLABELED",
     "UNSURE",
     "ClassPair",
     "ClassReport",
-    "Confusions",
-    "Consensus",
+    "Combined",
+    "CrossFit",
     "Decided",
     "ErrorsLeft",
     "Exchangeability",
@@ -64,7 +69,7 @@ __all__ = [
     "Looks",
     "MoreRows",
     "NoiseRate",
-    "OutOfFold",
+    "Pool",
     "Promise",
     "RunningPromise",
     "SplitReport",
@@ -79,6 +84,7 @@ __all__ = [
     "guess_error_probability",
     "headline",
     "influence",
+    "knows_by_heart",
     "noise",
     "part_intervals",
     "probabilities_from_array",
@@ -94,6 +100,7 @@ __all__ = [
     "shared_sentence",
     "split_reports",
     "trust_in_given",
+    "trust_sentence",
     "witness_from_frame",
     "witness_from_probabilities",
 ]

@@ -1,17 +1,15 @@
 """How many labels are wrong, which classes they move between, and what nobody can tell from the labels.
 
 With a verified sample every statement carries an interval that covers as often as it says. Without one there
-is only a *guess*: several estimators that read the witnesses' predictions, and the range between them. On
-human noise such estimators were off by a factor of two to four in either direction, so the range is shown and
-no number of it is promised.
+is only the pool's *guess* (``trust``), and nothing is promised.
 
 T[i, j] = P(given = j | true = i) throughout; rows sum to 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,29 +17,8 @@ from numpy.typing import NDArray
 from auditor.ground.wording import percent, plural
 from auditor.statistics.intervals import Interval, rate_interval
 from auditor.statistics.rates import part_interval
-from auditor.statistics.separation import ONE_GROUP, otsu_share
-from auditor.statistics.witnesses import NO_CLASS, Pooled, Verified, row_chunks
+from auditor.statistics.witnesses import NO_CLASS, Verified, row_chunks
 
-MEMORISED = 0.25
-"""Networks that contradict less than this share of what a model out of fold contradicts, and less than ``REPEATED``
-of all labels, may have memorised them."""
-REPEATED = 0.03
-SMALL_SET = 2_000
-"""Labels below which a network may have memorised them in any case."""
-MIXTURE_POINTS = 2_000
-"""Quantiles of the margin that the mixture is fitted to: bounded work, and blind to the order of samples."""
-OUT_OF_FOLD = "out of fold, at most"
-"""The estimator that a simple model gives; its own mistakes are in it."""
-BLIND_POINT = 0.1
-"""Share that is shown first when no witness predicts classes; a place to start looking, not an estimate."""
-NO_GROUPS = 0.6
-"""Separation of the margins at and below which nothing is counted by groups; a normal distribution has .64."""
-GAP_OF_WEAK = 0.23
-"""How much more often all predictions differ from the labels than the surest of them, from where on this is taken
-for mistakes of the networks alone. Seen on MNIST (strong networks, .06 to .13), the published probabilities (.07
-to .10) and CIFAR-10 (weak networks, .2 to .28), one seed of each."""
-SUREST_SHARE = 0.2
-"""Rows with the surest predictions: a network's own mistakes are rare there, but so are errors on hard images."""
 GUESS_ROWS = 20.0
 """Verified rows that the predictions' guess of the noise rate counts for."""
 PRIOR_ROWS = 5.0
@@ -64,20 +41,9 @@ class NoiseRate:
     point: float
     high: float
     kind: str
-    """``"interval"`` (from verified rows) or ``"guess"`` (a range of estimators, nothing promised)."""
+    """``"interval"`` (from verified rows) or ``"guess"`` (of the pool, nothing promised)."""
     sentence: str
-    estimators: Mapping[str, float] = field(default_factory=dict)
-    """The single guesses by name; empty with verified rows."""
     interval: Interval | None = None
-
-
-@dataclass(frozen=True)
-class OutOfFold:
-    """What a simple model says of labels that it did not learn from."""
-
-    num_differ: int
-    """Rows on which it predicts another class than the given one."""
-    num_rows: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,135 +114,6 @@ class ClassReport:
     """Why it cannot be judged; empty where it can."""
 
 
-def guess_noise_rate(
-    pooled: Pooled | None,
-    num_labeled: int,
-    *,
-    out_of_fold: OutOfFold | None = None,
-    alike: float | None = None,
-) -> NoiseRate:
-    """Return the range of several estimators; a guess that promises nothing.
-
-    Networks that trained long on few images repeat their labels, right or wrong, and then every estimator that
-    reads them says that all is well. A simple model that never saw the label it judges cannot: what it says
-    otherwise, its own mistakes among it, is an upper reading. It always counts into the range, since networks that
-    learned only a part of the wrong labels by heart look like good ones (``benchmarks/results/noise_guess.md``).
-    Where the two are far apart the networks' opinion is
-    worth nothing, and no number of the range is better than another. On small sets (``SMALL_SET``) it counts as
-    little wherever it lies below what that model surely contradicts: nobody can tell there whether the networks
-    know more than the model or have memorised the labels.
-
-    ``alike`` is what samples say that look alike in features of a backbone (``clusterability.noise_share``). It
-    reads high where the networks' predictions read low, so the point lies in the middle between the two.
-    """
-    if pooled is None:
-        return NoiseRate(
-            0.0,
-            BLIND_POINT,
-            1.0,
-            "guess",
-            "Nothing is known about the share of wrong labels: no witness predicts classes and no row is "
-            "verified. Verify a random sample.",
-        )
-    estimators = _noise_rate_estimators(pooled)
-    point = next(iter(estimators.values()))
-    memorised = by_heart = ""
-    if out_of_fold is not None:
-        seen = rate_interval(out_of_fold.num_differ, out_of_fold.num_rows)
-        differ = estimators.get("predictions differ", 1.0)
-        is_memorised = differ < REPEATED and differ < MEMORISED * seen.low
-        if is_memorised:
-            point = float(np.clip(BLIND_POINT, min(estimators.values()), seen.high))
-            memorised = " The networks repeat nearly all labels, so their opinion says little here."
-        elif num_labeled < SMALL_SET and point < seen.low:
-            point = point if alike is not None else float(np.clip(BLIND_POINT, point, seen.high))
-            by_heart = " So few labels can be memorised, so the networks' opinion says little here."
-        estimators[OUT_OF_FOLD] = seen.high
-    if alike is not None:
-        estimators["samples that look alike"] = alike
-        point = alike if memorised else (point + alike) / 2
-    low, high = min(estimators.values()), max(*estimators.values(), 1.0 / max(1, num_labeled))
-    sentence = (
-        f"A guess: between {percent(low)} and {percent(high)} of {plural(num_labeled, 'label')} may be wrong "
-        f"({plural(len(estimators), 'estimator')}, none verified).{memorised}{by_heart} "
-        "Verify a random sample to know."
-    )
-    return NoiseRate(low, point, high, "guess", sentence, estimators)
-
-
-def _noise_rate_estimators(pooled: Pooled) -> dict[str, float]:
-    """Single guesses, the one to show first.
-
-    Strong networks err seldom: nearly all their predictions that differ are wrong labels, and those on the surest
-    rows too few, because people err on hard images. Weak networks err often, but seldom where they are surest. So
-    the gap between both shares is taken for mistakes of the networks as far as it is large itself
-    (``GAP_OF_WEAK``). Of weak networks the reading by groups of margins (``_of_weak``) counts where it says less.
-    What this gives on every run of the benchmark is in ``benchmarks/results/noise_guess.md``; errors on hard
-    images that a network has half memorised are guessed low.
-    """
-    spoken = np.isfinite(pooled.given_probability)
-    given = pooled.given_probability[spoken].astype(np.float64)
-    other = np.nan_to_num(pooled.other_probability[spoken].astype(np.float64))
-    if not len(given):
-        return {"no predictions": BLIND_POINT}
-    joint = _calibrate_joint(pooled.confident_joint, pooled.soft_joint.sum(axis=0))
-    margin = np.log(np.clip(given, 1e-7, 1)) - np.log(np.clip(other, 1e-7, 1))
-    differs, sureness = margin < 0, np.maximum(given, other)
-    predicted = pooled.predicted_label[spoken]
-    guesses = {
-        "surest of each class differ": _surest_of_each_class(differs, sureness, predicted),
-        "surest of all differ": _surest_of_each_class(differs, sureness, np.zeros_like(predicted)),
-        "mixture of margins": _mixture_share(margin),
-        "confident joint": float(1.0 - np.trace(joint) / max(joint.sum(), 1e-12)),
-        "predictions differ": float(np.mean(differs)),
-    }
-    differ, surest = guesses["predictions differ"], guesses["surest of each class differ"]
-    theirs = float(
-        np.clip((differ - surest) / GAP_OF_WEAK, 0.0, 1.0)
-    )  # share of the gap that is the networks' own
-    lower = (1 - theirs) * surest + theirs * min(surest, _of_weak(margin, guesses))
-    # Of weak networks even the surest predictions may be mistakes, as often as they differ.
-    guesses["surest of each class differ, less mistakes"] = (1 - theirs) * surest
-    return {"all together": float((1 - theirs) * differ + theirs * lower)} | guesses
-
-
-def _of_weak(margin: NDArray[np.float64], guesses: Mapping[str, float]) -> float:
-    """The lower group of margins by confident learning where there are two, else the surest or a mixture."""
-    seen = float(np.clip((otsu_share(margin) - NO_GROUPS) / (ONE_GROUP - NO_GROUPS), 0.0, 1.0)) ** 2
-    blurred = min(guesses["surest of each class differ"], guesses["mixture of margins"])
-    return seen * guesses["confident joint"] + (1 - seen) * blurred
-
-
-def _surest_of_each_class(
-    differs: NDArray[np.bool_], sureness: NDArray[np.float64], predicted: NDArray[np.int32]
-) -> float:
-    """Share that differs among the surest rows of each predicted class, weighted by the classes' sizes."""
-    total = 0.0
-    for label in np.unique(predicted):
-        rows = np.flatnonzero(predicted == label)
-        surest = sureness[rows] >= np.quantile(sureness[rows], 1 - SUREST_SHARE)
-        total += len(rows) * float(np.mean(differs[rows[surest]]))
-    return total / len(predicted)
-
-
-def _mixture_share(margin: NDArray[np.float64]) -> float:
-    """Weight of the lower of two normal components, where it lies on the side of another class."""
-    num_points = min(MIXTURE_POINTS, len(margin))
-    points = np.quantile(margin, (np.arange(num_points) + 0.5) / num_points)
-    if len(np.unique(points)) < 10:
-        return float(np.mean(margin < 0))
-    from sklearn.mixture import GaussianMixture  # takes most of a second to import: only where it is used
-
-    mixture = GaussianMixture(
-        2, means_init=np.quantile(points, [[0.05], [0.75]]), reg_covar=1e-3, random_state=0
-    )
-    posterior = mixture.fit(points[:, None]).predict_proba(points[:, None])
-    lower = int(np.argmin(mixture.means_[:, 0]))
-    if mixture.means_[lower, 0] >= 0:
-        return float(np.mean(margin < 0))
-    return float(posterior[:, lower].mean())
-
-
 def noise_rate_from_verified(
     given_labels: NDArray[np.integer], verified: Verified, guess: NoiseRate | None = None
 ) -> NoiseRate:
@@ -308,24 +145,6 @@ def noise_rate_from_verified(
         f"{interval.kind_in_words})."
     )
     return NoiseRate(interval.low, point, interval.high, "interval", sentence, interval=interval)
-
-
-def guess_transition(pooled: Pooled | None, num_classes: int) -> Transition:
-    """Return T as the predictions see it; the range lies between the confident and the soft joint."""
-    if pooled is None:
-        eye = np.eye(num_classes)
-        unknown = "Nothing is known: no witness predicts classes."
-        return Transition(eye, np.zeros_like(eye), np.ones_like(eye), "guess", unknown)
-    sizes = pooled.soft_joint.sum(axis=0)
-    confident = _normalize_rows(_calibrate_joint(pooled.confident_joint, sizes))
-    soft = _normalize_rows(pooled.soft_joint)
-    return Transition(
-        matrix=confident,
-        low=np.minimum(confident, soft),
-        high=np.maximum(confident, soft),
-        kind="guess",
-        sentence="A guess from the witnesses' predictions; verify a random sample to know.",
-    )
 
 
 def transition_from_verified(
@@ -392,13 +211,6 @@ def _worth(
     scale = np.divide(worth.sum(axis=1), squares, out=np.ones(num_classes), where=squares > 0)[:, None]
     # Sums of weights differ in their last digits by the order of the rows.
     return np.round(worth * scale, 9), np.round(unsure[None, :] * scale, 9)
-
-
-def _calibrate_joint(joint: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scale every given label's column to its number of samples; an empty column trusts its label."""
-    filled = joint + np.diag(np.where(joint.sum(axis=0) > 0, 0.0, 1.0))
-    scaled: NDArray[np.float64] = filled / filled.sum(axis=0) * sizes
-    return scaled
 
 
 def _normalize_rows(joint: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -496,7 +308,7 @@ def class_reports(
     Args:
         given_labels: (N,) int, -1 unlabeled.
         error_probability: (N,) float, NaN where unknown.
-        is_doubtful: (N,) bool, usually ``Consensus.is_doubtful``.
+        is_doubtful: (N,) bool, usually ``Calibrated.is_label_issue``.
         pairs: of ``trading_pairs``.
         class_names: K names.
         intervals: of ``per_class_intervals``, where verified rows exist.

@@ -19,7 +19,8 @@ from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import read_npy
 from auditor.ground.names import normal
 from auditor.ground.paths import Paths
-from auditor.statistics.witnesses import SUM_TOLERANCE, Witness, given_margins
+from auditor.statistics.trust import Witness
+from auditor.statistics.witnesses import SUM_TOLERANCE, given_margins
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +38,7 @@ def witness_from_probabilities(
     given_labels: NDArray[np.integer],
     *,
     name: str = "own model",
+    is_out_of_sample: bool = True,
 ) -> Witness:
     """Return a witness whose trust is log p(given) minus log of the best other class, read in chunks.
 
@@ -44,6 +46,7 @@ def witness_from_probabilities(
         pred_probs: (N, K) rows sum to 1; a row with NaN has no opinion.
         given_labels: (N,) int, -1 unlabeled.
         name: how the witness is called everywhere.
+        is_out_of_sample: the model did not learn from the labels that it judges.
 
     Raises:
         ImportRefusedError: the shape does not fit.
@@ -54,7 +57,7 @@ def witness_from_probabilities(
             f"{len(given_labels)} samples."
         )
     trust = given_margins(pred_probs, given_labels)
-    return Witness(name=name, trust_score=trust, pred_probs=pred_probs)
+    return Witness(name, trust, pred_probs, is_out_of_sample)
 
 
 def witness_from_frame(

@@ -221,7 +221,7 @@ def promise(
         given_labels: (N,) int, -1 unlabeled.
         verified: the random sample, None or empty without one.
         q: in (0, 1).
-        calibrating: (m,) bool, ``Consensus.calibrating``; default: every row that was not trusted.
+        calibrating: (m,) bool; default: every row that was not trusted.
         suggested_labels: (N,) int, -1 none. With them the promise is about *changing* each flagged label to
             its suggestion: a change is false where the label was right and where the suggestion is not.
 

@@ -1,23 +1,21 @@
-"""What trust is computed from: the witnesses' opinions, the verified sample, and one pass over predictions.
+"""The verified sample, and predictions read in chunks.
 
-A witness is anything with an opinion on every given label: an engine, or a user's own predicted
-probabilities. The verified sample holds rows that were drawn at random and judged by a person who did not see
-a suggestion. Both are plain arrays. Predictions of (N, K) may be memory maps larger than memory, so they
+The verified sample holds rows that were drawn at random and judged by a person who did not see
+a suggestion. It is plain arrays. Predictions of (N, K) may be memory maps larger than memory, so they
 are only ever read in chunks of rows.
 
-Letters: N samples, K classes, W witnesses, m verified rows.
+Letters: N samples, K classes, m verified rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
-from auditor.ground.errors import AuditFailedError, VerificationError
+from auditor.ground.errors import VerificationError
 from auditor.statistics.strata import Stage
 
 UNLABELED = -1
@@ -28,23 +26,8 @@ UNSURE = -2
 """The true label of a verified row whose judge could not tell; it widens every statement."""
 CHUNK_CELLS = 4_000_000
 """Most cells of (N, K) predictions held in memory together: 16 MB of float32 a witness."""
-LEAST_WEIGHT = 1e-6
-"""Of a witness that counts nothing otherwise, in the mean prediction."""
 SUM_TOLERANCE = 1e-2
 """How far a row of probabilities may be from 1; half precision needs some slack."""
-
-
-@dataclass(frozen=True, eq=False)
-class Witness:
-    """One opinion on every given label."""
-
-    name: str
-    trust_score: NDArray[np.floating]
-    """(N,) float, high = the given label looks right, NaN where it has no opinion. Only its order counts."""
-    pred_probs: NDArray[np.floating] | None = None
-    """(N, K) rows sum to 1, or a row of NaN where it has no opinion; array or memory map."""
-    trunk: str | None = None
-    """Name of the witness whose network's features it was trained on; None = on the images, or a backbone's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,33 +191,6 @@ class Verified:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Pooled:
-    """What all predictions together say; everything here is (N,) or (K, K)."""
-
-    num_voters: int
-    """Witnesses that brought predictions."""
-    given_probability: NDArray[np.float32]
-    """(N,) mean probability of the given label; NaN where unlabeled or without predictions."""
-    predicted_label: NDArray[np.int32]
-    """(N,) most likely class of the mean, -1 without predictions."""
-    predicted_probability: NDArray[np.float32]
-    """(N,) its mean probability."""
-    other_label: NDArray[np.int32]
-    """(N,) most likely class that is not the given one (the predicted one where unlabeled); -1 without."""
-    other_probability: NDArray[np.float32]
-    """(N,) its mean probability."""
-    num_speakers: NDArray[np.int16]
-    """(N,) witnesses that have an opinion on the sample."""
-    num_against: NDArray[np.int16]
-    """(N,) witnesses whose own prediction differs from the given label."""
-    soft_joint: NDArray[np.float64]
-    """(K, K) [likely true, given]: sum of mean probabilities."""
-    confident_joint: NDArray[np.float64]
-    """(K, K) [likely true, given]: rows whose probability of a class reaches what that class's own rows have
-    on average (confident learning, Northcutt et al. 2021, section 3)."""
-
-
 def row_chunks(num_rows: int, num_columns: int) -> Iterator[slice]:
     """Yield slices of rows so that one chunk of (rows, columns) stays below ``CHUNK_CELLS``."""
     step = max(1, CHUNK_CELLS // max(1, num_columns))
@@ -262,203 +218,6 @@ def given_margins(
         other = probs[local].max(axis=1)
         found[rows.start + local] = np.log(np.maximum(given, least)) - np.log(np.maximum(other, least))
     return found
-
-
-def check_witnesses(witnesses: Sequence[Witness], num_samples: int, num_classes: int) -> None:
-    """Refuse witnesses that do not speak about this data set.
-
-    Raises:
-        AuditFailedError: none, a doubled name, or an array of a wrong shape.
-    """
-    if not witnesses:
-        raise AuditFailedError("no witness: run at least one engine, or give predicted probabilities.")
-    names = [witness.name for witness in witnesses]
-    if len(set(names)) != len(names):
-        raise AuditFailedError(f"two witnesses have the same name in {names}; give each its own.")
-    for witness in witnesses:
-        if np.shape(witness.trust_score) != (num_samples,):
-            raise AuditFailedError(
-                f"witness {witness.name!r} scores {np.shape(witness.trust_score)}, expected ({num_samples},)."
-            )
-        if witness.pred_probs is not None and witness.pred_probs.shape != (num_samples, num_classes):
-            raise AuditFailedError(
-                f"witness {witness.name!r} predicts {witness.pred_probs.shape}, "
-                f"expected ({num_samples}, {num_classes})."
-            )
-
-
-def pool_predictions(
-    witnesses: Sequence[Witness], given_labels: NDArray[np.integer], num_classes: int
-) -> Pooled | None:
-    """Average the predictions of all witnesses, two passes in chunks; None when nobody predicts.
-
-    Raises:
-        AuditFailedError: a row of probabilities is negative or does not sum to 1.
-    """
-    voters = [witness for witness in witnesses if witness.pred_probs is not None]
-    if not voters:
-        return None
-    pooled = _pool_once(voters, given_labels, num_classes)
-    counts = np.bincount(given_labels[np.isfinite(pooled.given_probability)], minlength=num_classes)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        thresholds = np.where(counts > 0, np.diag(pooled.soft_joint) / counts, np.inf)
-    for rows in row_chunks(len(given_labels), num_classes):
-        labels = np.asarray(given_labels[rows])
-        mean, _, _ = _mean_of_chunk(voters, rows, labels)
-        _count_confident(pooled.confident_joint, mean, labels, thresholds)
-    return pooled
-
-
-def _pool_once(
-    voters: Sequence[Witness],
-    given_labels: NDArray[np.integer],
-    num_classes: int,
-) -> Pooled:
-    """Everything but the confident joint."""
-    num = len(given_labels)
-    pooled = Pooled(
-        num_voters=len(voters),
-        given_probability=np.full(num, np.nan, dtype=np.float32),
-        predicted_label=np.full(num, -1, dtype=np.int32),
-        predicted_probability=np.full(num, np.nan, dtype=np.float32),
-        other_label=np.full(num, -1, dtype=np.int32),
-        other_probability=np.full(num, np.nan, dtype=np.float32),
-        num_speakers=np.zeros(num, dtype=np.int16),
-        num_against=np.zeros(num, dtype=np.int16),
-        soft_joint=np.zeros((num_classes, num_classes)),
-        confident_joint=np.zeros((num_classes, num_classes)),
-    )
-    for rows in row_chunks(num, num_classes):
-        labels = np.asarray(given_labels[rows])
-        _first_pass(pooled, rows, labels, *_mean_of_chunk(voters, rows, labels))
-    return pooled
-
-
-def _mean_of_chunk(
-    voters: Sequence[Witness],
-    rows: slice,
-    labels: NDArray[np.integer],
-) -> tuple[NDArray[np.float32], NDArray[np.int16], NDArray[np.int16]]:
-    """Mean prediction (B, K), NaN where nobody speaks; speakers (B,); votes against the label (B,)."""
-    total: NDArray[np.float32] | None = None
-    speakers = np.zeros(len(labels), dtype=np.int16)
-    against = np.zeros(len(labels), dtype=np.int16)
-    for voter in voters:
-        assert voter.pred_probs is not None
-        probs = np.array(voter.pred_probs[rows], dtype=np.float32)
-        speaks: NDArray[np.bool_] = np.isfinite(probs.sum(axis=1))
-        _check_probabilities(voter.name, probs, speaks, rows.start)
-        probs[~speaks] = 0.0
-        against += speaks & (labels != UNLABELED) & (probs.argmax(axis=1) != labels)
-        speakers += speaks
-        total = probs if total is None else np.add(total, probs, out=total)
-    assert total is not None
-    with np.errstate(invalid="ignore", divide="ignore"):
-        total /= speakers[:, None].astype(np.float32)
-    return total, speakers, against
-
-
-def _first_pass(
-    pooled: Pooled,
-    rows: slice,
-    labels: NDArray[np.integer],
-    mean: NDArray[np.float32],
-    speakers: NDArray[np.int16],
-    against: NDArray[np.int16],
-) -> None:
-    spoken = np.flatnonzero(~np.isnan(mean[:, 0]))
-    pooled.num_speakers[rows], pooled.num_against[rows] = speakers, against
-    predicted = mean[spoken].argmax(axis=1)
-    at = rows.start + spoken
-    pooled.predicted_label[at] = predicted
-    pooled.predicted_probability[at] = mean[spoken, predicted]
-    pooled.other_label[at] = predicted
-    pooled.other_probability[at] = mean[spoken, predicted]
-    local = spoken[labels[spoken] != UNLABELED]
-    if not len(local):
-        return
-    given = labels[local]
-    probs = mean[local]
-    at = rows.start + local
-    pooled.given_probability[at] = probs[np.arange(len(local)), given]
-    pooled.soft_joint[...] += sum_by_label(probs, given, pooled.soft_joint.shape[0])
-    probs[np.arange(len(local)), given] = -1.0
-    other = probs.argmax(axis=1)
-    best = probs[np.arange(len(local)), other]
-    pooled.other_label[at] = np.where(best >= 0, other, -1)
-    pooled.other_probability[at] = np.where(best >= 0, best, np.nan)
-
-
-def mean_predictions(
-    voters: Sequence[Witness], rows: slice | NDArray[np.integer], weights: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """(B, K) mean prediction on ``rows``, by ``weights`` (W,) of those that speak; NaN where nobody does.
-
-    Voters of weight 0 count where no other speaks, the same each. Every voter has predictions, which
-    ``pool_predictions`` has checked.
-    """
-    total, spoken = _weighted_sum(voters, rows, weights)
-    alone = spoken == 0
-    if alone.any() and not weights.all():
-        at = np.arange(*rows.indices(len(voters[0].trust_score))) if isinstance(rows, slice) else rows
-        total[alone], spoken[alone] = _weighted_sum(voters, at[alone], np.ones_like(weights))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        total /= spoken[:, None]
-    return total
-
-
-def _weighted_sum(
-    voters: Sequence[Witness], rows: slice | NDArray[np.integer], weights: NDArray[np.float32]
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """(B, K) sum of the predictions of those that speak, by their weights, and (B,) these weights' sum."""
-    total: NDArray[np.float32] | None = None
-    spoken = np.float32(0)
-    for voter, weight in zip(voters, weights, strict=True):
-        assert voter.pred_probs is not None
-        probs = np.array(voter.pred_probs[rows], dtype=np.float32)
-        speaks = np.isfinite(probs.sum(axis=1))
-        probs[~speaks] = 0.0
-        probs *= weight
-        total = probs if total is None else np.add(total, probs, out=total)
-        spoken = spoken + weight * speaks
-    assert total is not None
-    return total, np.asarray(spoken, dtype=np.float32)
-
-
-def sum_by_label(
-    probs: NDArray[np.float32], given: NDArray[np.integer], num_classes: int
-) -> NDArray[np.float64]:
-    """(K, K) [predicted class, given label]: sum of the rows' probabilities."""
-    size = len(given)
-    picks = scipy.sparse.csr_array((np.ones(size), (given, np.arange(size))), shape=(num_classes, size))
-    summed: NDArray[np.float64] = (picks @ probs).T
-    return summed
-
-
-def _count_confident(
-    joint: NDArray[np.float64],
-    mean: NDArray[np.float32],
-    labels: NDArray[np.integer],
-    thresholds: NDArray[np.float64],
-) -> None:
-    local = np.flatnonzero((labels != UNLABELED) & ~np.isnan(mean[:, 0]))
-    probs = mean[local]
-    probs[probs < thresholds.astype(np.float32) - 1e-6] = -1.0
-    likely = probs.argmax(axis=1)
-    sure = probs[np.arange(len(local)), likely] >= 0
-    np.add.at(joint, (likely[sure], labels[local][sure]), 1.0)
-
-
-def _check_probabilities(
-    name: str, probs: NDArray[np.float32], speaks: NDArray[np.bool_], start: int
-) -> None:
-    bad = speaks & ((np.abs(probs.sum(axis=1) - 1.0) > SUM_TOLERANCE) | (probs.min(axis=1) < -1e-6))
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        raise AuditFailedError(
-            f"pred_probs of {name!r}, row {start + row}: probabilities sum to {probs[row].sum():.4f}, the "
-            f"smallest is {probs[row].min():.4f}; each row must be non-negative and sum to 1."
-        )
 
 
 def _refuse_rows(ids: NDArray[np.integer], bad: NDArray[np.bool_], what: str) -> None:

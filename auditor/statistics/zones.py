@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.statistics.noise import OUT_OF_FOLD, NoiseRate
+from auditor.statistics.noise import NoiseRate
 from auditor.statistics.strata import Stage
 from auditor.statistics.witnesses import Verified
 
@@ -58,13 +58,11 @@ def share_for_head(rate: NoiseRate) -> float:
     """The share of wrong labels that a head is cut by: an interval's point; of a guess at least its range's middle.
 
     A head that is too small caps every list that is promised, one that is too large costs some resolution. So where
-    the range of a guess is wide, its point, which tends to be low, gives way to the range's geometric mean. What a
-    simple model contradicts out of fold is left out of it: on images most of that are its own mistakes.
+    the range of a guess is wide, its point, which tends to be low, gives way to the range's geometric mean.
     """
     if rate.kind == "interval":
         return rate.point
-    told = [share for name, share in rate.estimators.items() if name != OUT_OF_FOLD] or [rate.low, rate.high]
-    return max(rate.point, float(np.sqrt(min(told) * max(told))))
+    return max(rate.point, float(np.sqrt(rate.low * rate.high)))
 
 
 def head_size(guessed_share: float, num_drawable: int, size: int) -> int:

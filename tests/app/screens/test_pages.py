@@ -247,7 +247,7 @@ def test_engines__a_switch_says_whether_earlier_runs_are_heard() -> None:
     with session() as open_session:
         found = audits.get(open_session, second)
     assert found.options["alone"]
-    assert list(found.summary["weights"]) == ["choicenet"]
+    assert list(found.summary["witnesses"]) == ["choicenet"]
     assert not app.toggle[0].value
     assert "Also used, from earlier audits" not in texts(app)
     assert "One engine speaks." in texts(app)

@@ -12,7 +12,6 @@ import pytest
 from numpy.typing import NDArray
 
 from auditor.audits import arrays, own_models, settle
-from auditor.catalog import folders
 from auditor.ground.errors import ImportRefusedError, NotFoundError
 from auditor.importing import imports
 from auditor.outputs import report
@@ -50,12 +49,10 @@ def test_add__is_heard_shown_and_forgotten(audited: tuple[Digits, int], tmp_path
     assert found.verdicts[1].predicted_label == digits.true_labels[wrong]
     assert np.isnan(found.verdicts[1].trust)
     assert "witnesses" in found.headline
-    assert settled.confusions is not None
-    counts = settled.confusions.weights
-    posterior = counts["cross_entropy"] * arrays.pred_probs(audit_id, "cross_entropy")[wrong]
-    posterior = posterior + counts["mine"] * sure_of(digits.true_labels)[wrong]
-    posterior = (posterior / posterior.sum()) ** settled.confusions.sharpness
-    posterior = posterior * settled.confusions.of_given[digits.given_labels[wrong]]
+    assert settled.fits.names == ("mine",)  # the network learned from the labels that it judges
+    pool = settled.fits.pools[settled.fits.parts[wrong]]
+    posterior = sure_of(digits.true_labels)[wrong] ** pool.weights[0] * np.exp(pool.bias)
+    posterior = posterior * pool.transition[:, digits.given_labels[wrong]]
     top = dict(found.top_classes)
     expected = posterior[digits.true_labels[wrong]] / posterior.sum()
     assert top[int(digits.true_labels[wrong])] == pytest.approx(expected, abs=1e-5)
@@ -67,19 +64,13 @@ def test_add__is_heard_shown_and_forgotten(audited: tuple[Digits, int], tmp_path
     assert settle.settle(audit_id).witness_names == ("cross_entropy",)
 
 
-@pytest.mark.parametrize("left_by", ["an earlier version", "another settling"])
-def test_evidence__without_confusions_it_is_the_mean_by_the_weights(
-    left_by: str, audited: tuple[Digits, int], tmp_path: Path
+def test_evidence__without_the_pools_of_the_last_settling_it_is_the_plain_mean(
+    audited: tuple[Digits, int], tmp_path: Path
 ) -> None:
     digits, audit_id = audited
     own_models.add("digits", write_table(tmp_path / "mine.csv", sure_of(digits.true_labels)))
-    settled = settle.settle(audit_id)
-    if left_by == "an earlier version":
-        (folders.of_audit(audit_id) / arrays.CONFUSIONS).unlink()
-    else:
-        arrays.keep_confusions(audit_id, settled.confusions, "2020-01-01T00:00:00+00:00")
-    mean = settled.weights["cross_entropy"] * arrays.pred_probs(audit_id, "cross_entropy")[7]
-    mean = mean + settled.weights["mine"] * sure_of(digits.true_labels)[7]
+    arrays.keep_pools(audit_id, settle.settle(audit_id).fits, "2020-01-01T00:00:00+00:00")
+    mean = (arrays.pred_probs(audit_id, "cross_entropy")[7] + sure_of(digits.true_labels)[7]) / 2
     found = arrays.evidence(audit_id, 7)
     np.testing.assert_allclose(dict(found.top_classes)[int(mean.argmax())], mean.max(), atol=1e-5)
 

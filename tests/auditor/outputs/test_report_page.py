@@ -22,9 +22,13 @@ from auditor.outputs.report_page import (
     picture_uri,
     report_html,
 )
-from auditor.statistics import part_intervals
-from auditor.statistics.consensus import combine
-from auditor.statistics.noise import class_reports, errors_left, trading_pairs
+from auditor.statistics import combine, part_intervals, trust_sentence
+from auditor.statistics.noise import (
+    class_reports,
+    errors_left,
+    noise_rate_from_verified,
+    trading_pairs,
+)
 from auditor.statistics.promises import promises
 from auditor.statistics.splits import SplitReport
 from tests.auditor.statistics.worlds import World, make_witness
@@ -68,9 +72,11 @@ def digits_report():
     verified = world.verify(300)
     found = combine([make_witness(world, n, 5.0) for n in "ab"], world.given_labels, 10, verified=verified)
     names = [f"digit {k}" for k in range(9)] + [NASTY]
-    pairs = trading_pairs(world.given_labels, found.suggested_label, found.is_doubtful, 10)
+    trust, suggested, shown = found.reading.trust_score, found.reading.other_label, found.calibrated
+    rate = noise_rate_from_verified(world.given_labels, verified, found.guess.noise_rate)
+    pairs = trading_pairs(world.given_labels, suggested, shown.is_label_issue, 10)
     intervals = part_intervals(world.given_labels, verified, verified.is_wrong(world.given_labels), 10)
-    worst = np.argsort(found.trust_score)[:12]
+    worst = np.argsort(trust)[:12]
     return ReportInput(
         dataset_name=NASTY,
         created_at="2026-01-02 03:04",
@@ -79,14 +85,17 @@ def digits_report():
         num_samples=len(true),
         num_labeled=len(true),
         num_verified=300,
-        noise_rate=found.noise_rate,
-        promises=list(
-            promises(found.trust_score, world.given_labels, verified, calibrating=found.calibrating).values()
-        ),
-        errors_left=errors_left(found.noise_rate, len(true), num_found_wrong=31, num_found_right=269),
+        noise_rate=rate,
+        promises=list(promises(trust, world.given_labels, verified).values()),
+        errors_left=errors_left(rate, len(true), num_found_wrong=31, num_found_right=269),
         moves=[Move(9, 0, 3, 5, (4, 12)), Move(0, 1, 0, 2)],
         class_reports=class_reports(
-            world.given_labels, found.error_probability, found.is_doubtful, pairs, names, intervals=intervals
+            world.given_labels,
+            shown.error_probability,
+            shown.is_label_issue,
+            pairs,
+            names,
+            intervals=intervals,
         ),
         pairs=pairs,
         suspects=[
@@ -94,17 +103,17 @@ def digits_report():
                 sample_id=int(i),
                 filepath=f"../{NASTY}/{i}.png",
                 given=names[world.given_labels[i]],
-                suggested=names[found.suggested_label[i]],
-                trust_score=float(found.trust_score[i]),
-                error_probability=float(found.error_probability[i]),
-                suggested_probability=float(found.suggested_probability[i]),
+                suggested=names[suggested[i]],
+                trust_score=float(trust[i]),
+                error_probability=float(shown.error_probability[i]),
+                suggested_probability=float(shown.suggested_probability[i]),
                 reason="Both witnesses see something else.",
                 image=images[i],
             )
             for i in worst
         ],
         engines=[EngineLine("Cross-entropy", "Plain training.", "quick, cpu, 12 s")],
-        notes=[found.weights_sentence, found.structured_noise_sentence],
+        notes=[trust_sentence(found.weights, [])],
     )
 
 
@@ -153,7 +162,7 @@ def test_report_html__draws_the_real_pictures(digits_report):
 
 
 def test_report_html__a_guess_is_marked(digits_report):
-    guess = replace(digits_report.noise_rate, kind="guess", sentence="A guess.", estimators={"one": 0.1})
+    guess = replace(digits_report.noise_rate, kind="guess", sentence="A guess.")
     bare = replace(
         digits_report,
         noise_rate=guess,
@@ -165,7 +174,6 @@ def test_report_html__a_guess_is_marked(digits_report):
         engines=(),
     )
     words = Page(report_html(bare)).words()
-    assert "What the guess is made of estimator share wrong one 10 %" in words
     assert "evidence against it" in words
     assert "likely wrong" not in words
     assert "Classes" not in words

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from auditor.ground.errors import ImportRefusedError
-from auditor.statistics.consensus import combine
+from auditor.statistics import combine
 from auditor.statistics.predictions import (
     probabilities_from_array,
     read_predictions,
@@ -98,7 +98,9 @@ def test_witness_from_frame__counts_like_an_engine():
     own = witness_from_frame(frame, world.given_labels, NAMES)
     alone = combine([own], world.given_labels, 2)
     np.testing.assert_allclose(
-        alone.trust_score, combine([engine], world.given_labels, 2).trust_score, atol=2e-3
+        alone.reading.trust_score,
+        combine([engine], world.given_labels, 2).reading.trust_score,
+        atol=2e-3,
     )
 
 

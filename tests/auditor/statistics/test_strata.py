@@ -9,11 +9,11 @@ from auditor.statistics import first_interval, part_intervals
 from auditor.statistics.intervals import hypergeometric_interval, rate_interval
 from auditor.statistics.noise import (
     NoiseRate,
-    guess_transition,
+    Transition,
     noise_rate_from_verified,
     transition_from_verified,
 )
-from auditor.statistics.probabilities import calibrate_error_probability
+from auditor.statistics.probabilities import calibrate
 from auditor.statistics.promises import check_draws, promise
 from auditor.statistics.rates import part_interval
 from auditor.statistics.strata import Counts, Stage, exact_range, sequence_range, share
@@ -21,6 +21,7 @@ from auditor.statistics.witnesses import NO_CLASS, UNSURE, Verified
 from auditor.statistics.zones import draw_zones
 from tests.auditor.statistics.test_promises import N, false_share, score_world
 
+NOTHING = Transition(np.eye(4), np.zeros((4, 4)), np.ones((4, 4)), "guess", "")
 GUESS = NoiseRate(0.02, 0.08, 0.2, "guess", "")
 
 
@@ -199,7 +200,7 @@ def test_transition__weighs_rows_by_what_they_stand_for():
         trust, given, true = score_world(seed)
         given, true = given % 4, true % 4  # what is wrong stays wrong, and fewer cells need an interval
         verified = head_draw(trust, true, seed, size=120)
-        found = transition_from_verified(given, verified, guess_transition(None, 4))
+        found = transition_from_verified(given, verified, NOTHING)
         for label in range(4):
             truth = (given[true == label] == label).mean()
             truths.append(truth)
@@ -326,7 +327,7 @@ def test_check_draws__of_a_head_is_random_and_one_from_its_top_is_not():
     assert check_draws(trust, given, picked, np.ones(len(ids), dtype=bool)).verdict == "refused"
 
 
-def test_calibrate_error_probability__by_weights_speaks_of_all_labels():
+def test_calibrate__by_weights_speaks_of_all_labels():
     weighed, plain = [], []
     for seed in range(30):
         trust, _, true = score_world(seed)
@@ -334,10 +335,8 @@ def test_calibrate_error_probability__by_weights_speaks_of_all_labels():
         # Half of the head is wrong and nothing of the rest, and the doubt says nothing: only the share is left.
         is_wrong = verified.backing_mask & (np.arange(200) % 2 == 0)
         doubt = np.full(N, 0.5)
-        weighed.append(
-            calibrate_error_probability(doubt, verified.sample_ids, is_wrong, weights=verified.weights)[0]
-        )
-        plain.append(calibrate_error_probability(doubt, verified.sample_ids, is_wrong)[0])
+        weighed.append(calibrate(doubt, verified.sample_ids, is_wrong, weights=verified.weights)[0])
+        plain.append(calibrate(doubt, verified.sample_ids, is_wrong)[0])
     head = verified.backing_pool.mean()
     assert np.mean(weighed) == pytest.approx(head / 2, abs=0.03)
     assert np.mean(plain) > head / 2 + 0.1

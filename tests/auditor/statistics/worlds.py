@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
-from auditor.statistics.witnesses import Verified, Witness
+from auditor.statistics.trust import Witness
+from auditor.statistics.witnesses import Verified
 
 
 @dataclass
@@ -60,7 +61,7 @@ def make_witness(world: World, name: str = "a", skill: float = 2.0, seed: int = 
     probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     trust = probs[rows, np.maximum(world.given_labels, 0)]
     trust[world.given_labels < 0] = np.nan
-    return Witness(name, trust, probs.astype(np.float32))
+    return Witness(name, trust, probs.astype(np.float32), is_out_of_sample=True)
 
 
 def detection(world: World, trust: NDArray[np.floating]) -> float:

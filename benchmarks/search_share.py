@@ -60,7 +60,7 @@ def main() -> None:
 
 def measured(num_rows: int, on_features: bool) -> dict[str, Any]:
     """Train once in small, then three times."""
-    data, config = _data(num_rows, on_features), replace(CoteachingConfig.preset("quick"), trainings=1)
+    data, config = _data(num_rows, on_features), replace(CoteachingConfig.preset("quick"), folds=1)
     if on_features:
         config = config.for_features()
     _train(_data(200, on_features), config)

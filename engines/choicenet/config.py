@@ -8,8 +8,8 @@ from typing import Self
 
 from engines.choicenet.cholesky import KL_FORMS, OUTER_FORMS, SHARING_FORMS
 from engines.regression.config import NumberConfig
-from engines.shared.averaged import AveragedConfig
 from engines.shared.config import at_least, check_preset, learning_rate_at, one_of, within
+from engines.shared.out_of_fold import FoldedConfig
 from engines.shared.work import Work
 
 RESIDUAL_TRUNK = "mnist_residual"
@@ -19,7 +19,7 @@ CHOICE_STEP = {False: 1.15, True: 4.2}
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChoiceNetConfig(AveragedConfig):
+class ChoiceNetConfig(FoldedConfig):
     """Settings of one ChoiceNet run; the defaults are the measured recommendation for an audit."""
 
     num_components: int = 5
@@ -112,7 +112,6 @@ class ChoiceNetConfig(AveragedConfig):
             augment="none",
             views=1,
             input_scale="unit",
-            trainings=1,
             num_components=10,
             warmup_epochs=0,
             lambda_kl=1e-4,

@@ -44,11 +44,11 @@ from engines.choicenet.config import ChoiceNetConfig, choicenet_learning_rate
 from engines.choicenet.networks import MixtureNetwork, build_mixture_network
 from engines.choicenet.signals import VisitSignals, final_signals, fit_temperature, report_notes
 from engines.contract import Checkpoint, EngineResult, OnEpoch, TrainingData
-from engines.shared.averaged import averaged
 from engines.shared.config import make_optimizer, set_learning_rate
 from engines.shared.device import autocast, make_generator, memory_errors_explained, seeded_init
 from engines.shared.loader import epoch_batches
 from engines.shared.losses import require_finite
+from engines.shared.out_of_fold import out_of_fold
 from engines.shared.run import Run
 from engines.shared.scoring import (
     MarginTracker,
@@ -64,7 +64,7 @@ Builder = Callable[..., MixtureNetwork]
 
 
 @memory_errors_explained()
-@averaged("choicenet")
+@out_of_fold("choicenet")
 def train(
     data: TrainingData,
     config: ChoiceNetConfig,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from engines.coteaching.s2e import RULES
 from engines.coteaching.schedules import FloatArray, coteaching_keep_rate
-from engines.shared.averaged import AveragedConfig
 from engines.shared.config import at_least, check_preset, one_of, within
+from engines.shared.out_of_fold import FoldedConfig
 from engines.shared.work import Work
 
 HELDOUT_SHARE = 0.1
@@ -22,7 +22,7 @@ JUDGING = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoteachingConfig(AveragedConfig):
+class CoteachingConfig(FoldedConfig):
     """Two networks that teach each other their small-loss samples, under a searched keep rate R(t)."""
 
     noise_rate: float | None = None
@@ -156,7 +156,6 @@ class CoteachingConfig(AveragedConfig):
             objective_epochs=1,
             tie_margin=0.0,
             anchors=(),
-            trainings=1,
         )
 
     def work_of_one(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:

@@ -59,7 +59,6 @@ from engines.coteaching.trials import (
     split_rows,
 )
 from engines.shared import optimizers
-from engines.shared.averaged import averaged
 from engines.shared.config import learning_rate_at, parameter_groups, set_learning_rate
 from engines.shared.device import (
     autocast,
@@ -71,6 +70,7 @@ from engines.shared.device import (
 from engines.shared.large import side_by_side
 from engines.shared.loader import epoch_batches
 from engines.shared.losses import cross_entropy
+from engines.shared.out_of_fold import out_of_fold
 from engines.shared.run import Run
 from engines.shared.scoring import (
     MarginTracker,
@@ -236,8 +236,8 @@ def _copied_to_cpu(state: Any) -> Any:
 
 
 def parts(data: TrainingData, config: CoteachingConfig, *, seed: int = 0) -> tuple[Part, ...]:
-    """The warm-up and trials of the search (``engines.contract.Parts``); none of several trainings."""
-    if config.trainings_for(data.num_samples, on_features=data.features is not None) > 1:
+    """The warm-up and trials of the search (``engines.contract.Parts``); none where there are folds."""
+    if config.folds > 1:
         return ()
     return search_parts(config, has_split=split_rows(data, config, seed) is not None)
 
@@ -270,7 +270,7 @@ def train_part(
 
 
 @memory_errors_explained()
-@averaged("coteaching")
+@out_of_fold("coteaching")
 def train(
     data: TrainingData,
     config: CoteachingConfig,

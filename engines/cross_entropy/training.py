@@ -50,6 +50,7 @@ from engines.shared.config import (
 from engines.shared.device import autocast, compiled, make_generator, memory_errors_explained, seeded_init
 from engines.shared.loader import epoch_batches
 from engines.shared.losses import cross_entropy, log_margin, require_finite
+from engines.shared.out_of_fold import FOLDS_ON_FEATURES, STEPS_ON_FEATURES
 from engines.shared.run import Run
 from engines.shared.scoring import (
     MarginTracker,
@@ -102,7 +103,9 @@ class CrossEntropyConfig(LoopConfig):
         return found
 
     def work(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:
-        one = super().work(num_rows, num_classes, on_features=on_features)
+        one = super(CrossEntropyConfig, self.lengthened(num_rows)).work(
+            num_rows, num_classes, on_features=on_features
+        )
         fits = self.folds * self.members * self.rounds
         seen = (1 - 1 / self.folds) if self.folds > 1 else 1.0
         kept = FEATURE_VIEWS * num_rows if self.keeps_features else 0
@@ -130,8 +133,13 @@ class CrossEntropyConfig(LoopConfig):
         return cls(network="cnn9", epochs=200, schedule="linear_tail", augment="none", views=1)
 
     def for_features(self) -> CrossEntropyConfig:
-        """A fifth of the epochs (6 under ``quick``): see ``EPOCHS_ON_FEATURES``."""
-        return replace(super().for_features(), epochs=math.ceil(self.epochs / EPOCHS_ON_FEATURES))
+        """A fifth of the epochs (6 under ``quick``), out of fold: see ``EPOCHS_ON_FEATURES``."""
+        return replace(
+            super().for_features(),
+            epochs=math.ceil(self.epochs / EPOCHS_ON_FEATURES),
+            folds=max(self.folds, FOLDS_ON_FEATURES),
+            fewest_steps=STEPS_ON_FEATURES,
+        )
 
     def for_finetuning(
         self, network: str, weights: str | None, image_side: int | None = None
@@ -165,6 +173,7 @@ def train(
         EngineInputError: nothing to learn from (no labels, one class), more folds than samples, or a
             network that cannot take these images.
     """
+    config = config.lengthened(int(data.labeled.sum()))
     run = Run(
         "cross_entropy", data, config, seed=seed, device=device, on_epoch=on_epoch, checkpoint=checkpoint
     )

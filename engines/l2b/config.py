@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from engines.contract import EngineInputError
-from engines.shared.averaged import AveragedConfig
 from engines.shared.config import at_least, check_preset, learning_rate_at, one_of, within
+from engines.shared.out_of_fold import FoldedConfig
 from engines.shared.selection import MIXTURE_STEPS
 from engines.shared.work import PROBE_ROWS, Work, cost_of_steps
 
@@ -20,7 +20,7 @@ META_STEP = {False: 2.8, True: 4.0}
 
 
 @dataclass(frozen=True, kw_only=True)
-class L2BConfig(AveragedConfig):
+class L2BConfig(FoldedConfig):
     """The shared loop, the meta step and the meta set.
 
     The meta set: the trusted samples where every class has at least 5, else small losses.
@@ -129,7 +129,7 @@ class L2BConfig(AveragedConfig):
         ChoiceNet and the plain network gained on the photos and lost as much elsewhere (Co-teaching on 341 rows
         with pair flips .878 to .811), so they keep their batches.
         """
-        return dataclasses.replace(super().for_features(), least_steps=24)
+        return dataclasses.replace(super().for_features(), least_steps=24, fewest_steps=1)
 
     @property
     def first_meta_epoch(self) -> int:
@@ -161,7 +161,7 @@ class L2BConfig(AveragedConfig):
             network="preact_resnet18", epochs=300, warmup_epochs=10, batch_size=512, meta_batch_size=512,
             optimizer="sgd", learning_rate=0.15, weight_decay=5e-4, schedule="cosine_to_zero",
             augment="crop_flip", clip_norm=0.25, train_on_trusted=False,
-            meta_per_class=100, meta_mixture_steps=10, views=1, trainings=1,
+            meta_per_class=100, meta_mixture_steps=10, views=1,
         )  # fmt: skip
 
     @classmethod

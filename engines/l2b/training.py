@@ -44,18 +44,18 @@ from engines.l2b.weighing import Draws, Weigher, Weighing
 from engines.l2b.weights import combined_targets, fixed_weights, meta_weights
 from engines.meta.directional import one_hot
 from engines.meta.meta_set import MetaSet, mixture_meta_set, trusted_meta_set
-from engines.shared.averaged import averaged
 from engines.shared.config import make_optimizer, set_learning_rate
 from engines.shared.device import autocast, memory_errors_explained, seeded_init
 from engines.shared.loader import balanced_rows, epoch_batches
 from engines.shared.losses import cross_entropy, soft_cross_entropy
+from engines.shared.out_of_fold import out_of_fold
 from engines.shared.run import Run
 from engines.shared.scoring import MarginTracker, Scores, test_time_margin, trust_from_evidence
 from engines.shared.selection import gmm_small_loss_probability
 
 
 @memory_errors_explained()
-@averaged("l2b")
+@out_of_fold("l2b")
 def train(
     data: TrainingData,
     config: L2BConfig,

@@ -1,7 +1,6 @@
 """What every engine needs around its loop: run, rows, config, scoring, checkpoints, records, device, losses."""
 
 __all__ = [
-    "averaged",
     "checkpoint",
     "components",
     "config",
@@ -12,6 +11,7 @@ __all__ = [
     "loader",
     "losses",
     "optimizers",
+    "out_of_fold",
     "recording",
     "rows",
     "run",

@@ -64,6 +64,8 @@ class LoopConfig:
     """Samples per step, at least 2 (batch norm needs two)."""
     least_steps: int = 1
     """Steps of an epoch, at least 1: on few samples batches are smaller than ``batch_size``, but not below 32."""
+    fewest_steps: int = 1
+    """Steps of a whole training, at least 1: on few samples there are more ``epochs``, until it has them."""
     learning_rate: float = 1e-3
     """First learning rate, above 0."""
     optimizer: str = "adam"
@@ -96,7 +98,7 @@ class LoopConfig:
     def problems(self) -> list[str]:
         """Every field that is out of range, one line each. Subclasses extend the list with their own."""
         found = [
-            *at_least(self, 1, "epochs", "least_steps"),
+            *at_least(self, 1, "epochs", "least_steps", "fewest_steps"),
             *at_least(self, 2, "batch_size"),
             *at_least(self, 0, "weight_decay"),
             *([] if self.side is None else at_least(self, SMALLEST_SIDE, "side")),
@@ -151,6 +153,11 @@ class LoopConfig:
         if self.least_steps == 1:
             return self.batch_size
         return min(self.batch_size, max(SMALLEST_BATCH, num_rows // self.least_steps))
+
+    def lengthened(self, num_rows: int) -> Self:
+        """Return this config with the epochs that a training on ``num_rows`` has: see ``fewest_steps``."""
+        steps = max(1, num_rows // self.batch_size_for(num_rows))
+        return replace(self, epochs=max(self.epochs, -(-self.fewest_steps // steps)), fewest_steps=1)
 
     def work(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:
         """Rows that a run on ``num_rows`` passes through its network, in plain steps; engines override it."""

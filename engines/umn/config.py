@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from engines.shared.averaged import FEW_ROWS, AveragedConfig
-from engines.shared.config import at_least, check_preset, one_of
+from engines.shared.config import LoopConfig, at_least, check_preset, one_of
 from engines.shared.work import Work, cost_of_steps
 
 UMN_STEP = {False: (1.55, 0.03), True: (0.65, 0.26)}
 """Plain steps that a step takes as long as, on images and on features: at least, and for each class (measured)."""
-ROTATIONS, ROTATIONS_ON_FEW = 2, 5
-"""Models unless told otherwise, and on features of few samples (``UMNConfig.rotations_for``)."""
+ROTATIONS, ROTATIONS_ON_FEATURES = 2, 5
+"""Models unless told otherwise, and on features (``UMNConfig.rotations_for``)."""
 BATCH_ON_FEATURES = 512
 """What ``UMN_STEP`` was measured with on features."""
 PUBLISHED_NETWORK = "published"
@@ -24,7 +23,7 @@ PUBLISHED_NETWORK = "published"
 
 
 @dataclass(frozen=True, kw_only=True)
-class UMNConfig(AveragedConfig):
+class UMNConfig(LoopConfig):
     """The shared loop and the settings of UMN. An epoch is one pass over the unlabeled samples.
 
     Raises:
@@ -93,26 +92,24 @@ class UMNConfig(AveragedConfig):
             found.append(f"decoded_side is {self.decoded_side}, it must be at least 1 or None")
         return found
 
-    def work_of_one(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:
-        one = super().work_of_one(num_rows, num_classes, on_features=on_features)
+    def work(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:
+        one = super().work(num_rows, num_classes, on_features=on_features)
         base, per_class = UMN_STEP[on_features]
-        rotations = self.rotations_for(num_rows, on_features=on_features)
+        rotations = self.rotations_for(on_features=on_features)
         trained = rotations * one.trained * (base + per_class * num_classes)
         if on_features:
             trained *= cost_of_steps(self.batch_size_for(num_rows), BATCH_ON_FEATURES)
         # Guider and learner judge every label after the audited epochs, and look at all views in the end.
         return Work(trained, 2 * one.scored + (2 * len(self.audited_epochs) + 1) * num_rows)
 
-    def rotations_for(self, num_rows: int, *, on_features: bool) -> int:
-        """How many models a run on ``num_rows`` samples has.
+    def rotations_for(self, *, on_features: bool) -> int:
+        """Return how many models a run has, each of which judges the labels that are hidden from it.
 
-        Measured with five trainings on features of CIFAR-10 and photos, AUROC with 2 rotations and with 5: 341
-        photos .706 and .717 (ten draws), human labels of 1,000 rows .935 and .935, .957 and .957, 500 rows with
-        asymmetric errors of 20 and 40 % .892 and .905, .826 and .837, with pair flips of 45 % .740 and .825.
+        On features five, as every engine has folds there.
         """
         if self.rotations is not None:
             return self.rotations
-        return ROTATIONS_ON_FEW if on_features and num_rows <= FEW_ROWS else ROTATIONS
+        return ROTATIONS_ON_FEATURES if on_features else ROTATIONS
 
     @property
     def audited_epochs(self) -> frozenset[int]:
@@ -144,11 +141,10 @@ class UMNConfig(AveragedConfig):
             epsilon_aggregate="final",
             # The paper reads ε after the last epoch; the others are ours, for the margins averaged over training.
             audits=35,
-            trainings=1,
         )
 
     def for_features(self) -> UMNConfig:
-        """Smaller latents and M2 networks, batches of 512, 0.4 of the epochs, and the paper's label loss.
+        """Smaller latents and M2 networks, batches of 512, and the paper's label loss.
 
         Batches of 512 are too few steps on a small set. Measured on parts of CIFAR-10 (features of two depths, pair
         flips of 15 % and human labels; mean AUROC of three sets) with 512 and with fewer: 341 rows .864 and .920
@@ -164,8 +160,6 @@ class UMNConfig(AveragedConfig):
         """
         return replace(
             super().for_features(),
-            epochs=math.ceil(self.epochs * 0.4),
-            audits=None if self.audits is None else math.ceil(self.audits * 0.4),
             batch_size=max(self.batch_size, BATCH_ON_FEATURES),
             least_steps=24,
             label_loss="auto",

@@ -44,7 +44,6 @@ from engines.contract import (
     OnEpoch,
     TrainingData,
 )
-from engines.shared.averaged import averaged
 from engines.shared.device import memory_errors_explained
 from engines.shared.run import Run
 from engines.shared.scoring import MarginTracker, normalized_probs, test_time_margin, trust_from_evidence
@@ -55,7 +54,6 @@ from engines.umn.signals import EpsilonTracker
 
 
 @memory_errors_explained()
-@averaged("umn")
 def train(
     data: TrainingData,
     config: UMNConfig,
@@ -87,7 +85,7 @@ def train(
 def train_members(run: Run, config: UMNConfig, member_type: type[Member] = Member) -> EngineResult:
     """``train`` of a run; members of another type are the paper's other methods."""
     data, bench = run.data, Bench(run, config)
-    rotations = config.rotations_for(data.num_samples, on_features=run.on_features)
+    rotations = config.rotations_for(on_features=run.on_features)
     if config.rotations is None:  # no label is hidden where there are none to share out
         rotations = min(rotations, max(ROTATIONS, int(data.labeled.sum())))
     hidden_in = deal_by_class(data.given_labels, rotations, seed=run.seed, name="rotations")

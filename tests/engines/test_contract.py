@@ -36,10 +36,10 @@ from engines.contract import (
 from engines.networks.heads import HEADS
 from engines.networks.pretrained import pretrained_network
 from engines.registry import ENGINES
-from engines.shared.averaged import AveragedConfig
 from engines.shared.checkpoint import deserialize_state, serialize_state
 from engines.shared.config import LoopConfig
 from engines.shared.device import seeded_init
+from engines.shared.out_of_fold import FoldedConfig
 from tests.engines.helpers import MemoryCheckpoint, digits, digits_data, on_features, rank_correlation
 
 SUM_ATOL = 1e-5
@@ -203,8 +203,8 @@ def other_weights() -> str:
 
 def trained(config: Any, trainings: int) -> Any:
     """The config with so many trainings, where its engine averages several."""
-    if isinstance(config, AveragedConfig):
-        return dataclasses.replace(config, trainings=trainings)
+    if isinstance(config, FoldedConfig):
+        return dataclasses.replace(config, folds=trainings)
     return config
 
 
@@ -516,7 +516,7 @@ OF_SEVERAL = (
 
 @pytest.mark.parametrize("check", OF_SEVERAL)
 @pytest.mark.parametrize(
-    "engine", [name for name in TRAINED if issubclass(ENGINES[name].config_type, AveragedConfig)]
+    "engine", [name for name in TRAINED if issubclass(ENGINES[name].config_type, FoldedConfig)]
 )
 @pytest.mark.parametrize("device", DEVICES)
 def test_engine__of_several_trainings(device: str, engine: str, check: Callable[[Runs], None]) -> None:

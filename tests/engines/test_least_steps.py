@@ -18,9 +18,9 @@ NUM_ROWS, STEPS = 200, 4
     ("name", "settings"),
     [
         ("cross_entropy", {}),
-        ("coteaching", {"noise_rate": 0.2, "trainings": 1}),
-        ("l2b", {"warmup_epochs": 1, "trainings": 1}),
-        ("choicenet", {"trainings": 1}),
+        ("coteaching", {"noise_rate": 0.2, "folds": 1}),
+        ("l2b", {"warmup_epochs": 1, "folds": 1}),
+        ("choicenet", {"folds": 1}),
     ],
 )
 def test_train__least_steps_are_those_of_the_smaller_batch(name: str, settings: dict[str, Any]) -> None:

@@ -80,7 +80,7 @@ def searched(place: Path, *, in_parts: bool) -> list[TaskSpec]:
     spec = specs(place, "coteaching")[0]
     config = ENGINES["coteaching"].config_type.preset("quick").for_features()
     config = dataclasses.replace(
-        config, epochs=2, search_epochs=4, search_iterations=1, search_samples=2, anchors=(), trainings=1
+        config, epochs=2, search_epochs=4, search_iterations=1, search_samples=2, anchors=(), folds=1
     )
     values = dataclasses.asdict(config)
     spec = dataclasses.replace(spec, engine="coteaching", config=values)

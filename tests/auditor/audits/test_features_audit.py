@@ -26,7 +26,7 @@ from tests.helpers import QUICK_OPTIONS, Digits
 
 NAME = "timm:mobilenetv3_small_050"
 TINY = "timm:test_resnet"
-QUICK = {"choicenet": {"epochs": 3, "trainings": 1}}
+QUICK = {"choicenet": {"epochs": 3, "folds": 1}}
 
 
 def make_weights(folder: Path, name: str = NAME) -> Path:

@@ -14,7 +14,7 @@ from engines.networks.small import NETWORKS, UMN13, build_network, choose_networ
 from engines.shared.device import seeded_init
 
 SMALLEST = {"cnn_small": 16, "cnn6": 8, "cnn9": 28, "umn13": 12}
-NARROW = {"cnn9": 8, "umn13": 8, "preact_resnet18": 4, "wrn22_4": 1}
+NARROW = {"cnn9": 8, "umn13": 8, "preact_resnet18": 8, "wrn22_4": 1}
 """Widths that keep the big networks cheap here; shapes do not depend on them."""
 
 

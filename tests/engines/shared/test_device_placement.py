@@ -72,8 +72,8 @@ def short_config(engine: str, changes: dict[str, Any]) -> Any:
     """``quick`` with few epochs, in one precision: the pretended card is no device that computes in bfloat16."""
     base = {"epochs": 3, "network": "conv3", "batch_size": 64, "precision": "float32"}
     config = ENGINES[engine].config_type.preset("quick")
-    if hasattr(config, "trainings"):
-        base["trainings"] = 1
+    if hasattr(config, "folds"):
+        base["folds"] = 1
     return dataclasses.replace(config, **{**base, **SHORT.get(engine, {}), **changes})
 
 

@@ -38,7 +38,7 @@ def device(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.mark.parametrize("engine", [name for name in ENGINES if name != "neighbours"])
+@pytest.mark.parametrize("engine", [name for name in ENGINES if name not in ("neighbours", "noise_model")])
 def test_bfloat16__ranks_labels_as_float32_does(
     engine: str, device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,7 +55,7 @@ def bench_of(data: TrainingData, config: UMNConfig) -> Bench:
 
 def member_of(data: TrainingData, **changes: Any) -> Member:
     config = tiny(**changes)
-    rotations = config.rotations_for(data.num_samples, on_features=False)
+    rotations = config.rotations_for(on_features=False)
     hidden_in = deal_by_class(data.given_labels, rotations, seed=0, name="rotations")
     return Member(bench_of(data, config), 0, (hidden_in == 0) & (rotations > 1))
 
@@ -71,18 +71,16 @@ def test_deal_by_class__every_label_is_hidden_once_in_equal_shares() -> None:
     assert np.bincount(rotation[given == 1]).tolist() == [1, 1, 1]
 
 
-def test_rotations__more_on_few_rows_of_features_unless_told_otherwise() -> None:
+def test_rotations__more_on_features_unless_told_otherwise() -> None:
     config = UMNConfig()
-    assert [config.rotations_for(num, on_features=True) for num in (2_000, 2_001)] == [5, 2]
-    assert config.rotations_for(50, on_features=False) == 2
-    assert dataclasses.replace(config, rotations=3).rotations_for(50, on_features=True) == 3
-    assert UMNConfig.preset("paper").rotations_for(50, on_features=True) == 1
-    few, many = (config.work_of_one(num, 4, on_features=True).trained / num for num in (2_000, 2_001))
-    assert few == pytest.approx(many * 5 / 2, rel=0.01)
+    assert config.rotations_for(on_features=True) == 5
+    assert config.rotations_for(on_features=False) == 2
+    assert dataclasses.replace(config, rotations=3).rotations_for(on_features=True) == 3
+    assert UMNConfig.preset("paper").rotations_for(on_features=True) == 1
     features = np.random.default_rng(0).normal(size=(40, 2, 6)).astype(np.float32)
     given = np.full(40, -1)
     given[:3] = (0, 1, 1)  # fewer labels than rotations
-    short = dataclasses.replace(UMNConfig.preset("quick").for_features(), epochs=1, trainings=1)
+    short = dataclasses.replace(UMNConfig.preset("quick").for_features(), epochs=1)
     hidden = []
     for labels in (given, np.arange(40) % 2):
         result = train(TrainingData(None, labels, 2, features=features), short, device="cpu")
@@ -461,7 +459,7 @@ def test_generative_terms__features_are_judged_by_the_decoders_own_variance() ->
 
 def test_for_features__smaller_networks_larger_batches_and_what_was_chosen_stays() -> None:
     found = UMNConfig(network="umn13", epochs=12, batch_size=600, latent_a=7, augment="shift").for_features()
-    assert (found.network, found.augment, found.epochs, found.batch_size) == ("auto", "auto", 5, 600)
+    assert (found.network, found.augment, found.epochs, found.batch_size) == ("auto", "auto", 12, 600)
     assert found.label_loss == "auto"
     assert (found.latent_a, found.latent_b, found.upper_hidden) == (7, 8, 64)
 

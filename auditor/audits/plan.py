@@ -248,7 +248,9 @@ def _set_up(
         names = [TRUNK, *(name for name in names if name != TRUNK)]
     configs = engine_bridge.configs(names, preset, chosen, on_features=on_features, finetuned=finetuned)
     if heads:
-        of_heads = {name: chosen.get(name, {}) for name in heads}
+        # What they read has learned every label already: folds would hide nothing.
+        once = {name: {"folds": 1} if engine_bridge.has_field(name, "folds") else {} for name in heads}
+        of_heads = {name: once[name] | dict(chosen.get(name, {})) for name in heads}
         configs |= engine_bridge.configs(heads, preset, of_heads, on_features=True)
     threads = executors.threads(names, [TRUNK] if heads else [], device)
     if on_features:

@@ -99,6 +99,13 @@ def _in_order() -> list[EngineSpec]:
     return [ENGINES[name] for name in dict.fromkeys([*first, *ENGINES])]
 
 
+def has_field(engine: str, field: str) -> bool:
+    """Whether the engine's config has that field."""
+    from engines.registry import ENGINES
+
+    return field in {each.name for each in dataclasses.fields(ENGINES[engine].config_type)}
+
+
 def engines_on(labels: str) -> list[str]:
     """The engines that take ``masks`` or ``numbers``."""
     return [spec.name for spec in _in_order() if labels in spec.other_configs]

@@ -66,10 +66,10 @@ def out_of_fold(engine: str) -> Callable[[T], T]:
     """Make the ``train`` of an engine train once a fold (``FoldedConfig``).
 
     The first training has the run's own seed, and with one fold it is what ``train`` does without this. With more,
-    predictions are those of the training that did not see the label (their mean where there is none), trust is
-    the rank of their margin, signals are means over the trainings that saw the label, embeddings and notes are the first
-    training's, the record holds the epochs of all, and a checkpoint what the finished ones said beside the state of
-    the one under way.
+    predictions are those of the training that did not see the label (their mean where there is none), trust is the
+    rank of their margin, signals are means over the trainings that saw the label, embeddings and notes are the
+    first training's, the record holds the epochs of all, and a checkpoint what the finished ones said beside the
+    state of the one under way.
     """
 
     def decorate(train: T) -> T:

@@ -63,9 +63,10 @@ def test_audit__own_features_find_the_wrong_labels(imported: Digits, tmp_path: P
         trained = audits.run(open_session, audit_id, "choicenet")
         stages = {one.stage for one in audits.epochs(open_session, audit_id)}
     assert auroc(imported.is_wrong, -table.trust_score.to_numpy()) > 0.9
-    # On so few rows of features the default is the mean of five trainings.
-    assert (trained.config["trainings"], trained.provenance["notes"]["trainings"]) == (None, 5)
-    assert stages == {"votes", *(f"training {number}" for number in range(1, 6))}
+    # On features every engine trains out of fold.
+    assert (trained.config["folds"], trained.provenance["notes"]["folds"]) == (5, 5)
+    assert trained.provenance["is_out_of_sample"]
+    assert stages == {"votes", *(f"fold {number}" for number in range(1, 6))}
     assert trained.progress == 1.0
     assert audit.options["features"]["name"] == "own:pixels"
     assert arrays.signal_names(audit_id, "neighbours") == ["agreement"]

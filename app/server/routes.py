@@ -41,9 +41,11 @@ def _json(answer: Callable[[dict[str, Any]], Any], needs: str = READER) -> Endpo
             return JSONResponse({"error": "This page is from another session; reload it."}, status_code=403)
         if not person.may(needs):
             return JSONResponse({"error": sign_in.SENTENCES[person.role]}, status_code=403)
-        body = await request.body()
-        if len(body) > MAX_BODY_BYTES:
-            return JSONResponse({"error": "The request is too large."}, status_code=400)
+        body = bytearray()
+        async for part in request.stream():
+            body += part
+            if len(body) > MAX_BODY_BYTES:
+                return JSONResponse({"error": "The request is too large."}, status_code=400)
         try:
             payload = json.loads(body)
         except (ValueError, RecursionError):

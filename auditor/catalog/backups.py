@@ -30,7 +30,7 @@ from auditor.catalog import copying, datasets, db, folders, migrations
 from auditor.catalog.models import AuditTable, DatasetTable, ReviewTable, SampleTable
 from auditor.ground.errors import AuditorError, DamagedError
 from auditor.ground.files import TEMPORARY, written_whole
-from auditor.ground.settings import settings
+from auditor.ground.settings import settings, sqlite_url
 
 ABOUT, CATALOG, DECISIONS = "label-auditor.json", "catalog.db", "decisions.csv"
 FORMAT = 1
@@ -150,7 +150,7 @@ def _copied_catalog(scratch: Path) -> Path:
                 copying.to_file(
                     session.connection(execution_options={"isolation_level": "REPEATABLE READ"}), target
                 )
-        copied = create_engine(f"sqlite:///{target}")
+        copied = create_engine(sqlite_url(target))
         with Session(copied) as of_copy:
             datasets.forget_unfinished(of_copy)
             of_copy.commit()

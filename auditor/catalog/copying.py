@@ -15,6 +15,7 @@ from auditor.catalog import schema
 from auditor.catalog.bulk import count_for_plans, insert_rows
 from auditor.catalog.ids import NUMBERED
 from auditor.catalog.models import LastIdTable
+from auditor.ground.settings import sqlite_url
 
 ROWS = 5_000
 """Read and written at a time."""
@@ -26,7 +27,7 @@ def to_file(source: Connection, file: Path) -> None:
     Raises:
         SQLAlchemyError: the file cannot be written, or a row not be read.
     """
-    engine = create_engine(f"sqlite:///{file}")
+    engine = create_engine(sqlite_url(file))
     try:
         schema.prepare(engine)
         with engine.begin() as target:
@@ -45,7 +46,7 @@ def from_file(file: Path, target: Connection) -> None:
         AuditorError: the file's layout is newer than this code.
         SQLAlchemyError: a row cannot be read, or the database does not take it.
     """
-    engine = create_engine(f"sqlite:///{file}")
+    engine = create_engine(sqlite_url(file))
     try:
         schema.prepare(engine)
         with engine.connect() as source:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from sqlalchemy import JSON, Boolean, Column, Engine, Float, Integer, event
+from sqlalchemy import JSON, URL, Boolean, Column, Engine, Float, Integer, event
 from sqlalchemy.exc import ArgumentError, DatabaseError, DataError, NoSuchModuleError, OperationalError
 from sqlmodel import Session, SQLModel, create_engine
 
@@ -88,7 +88,7 @@ def damaged_value() -> str | None:
 
     SQLite stores any value in any column. To be asked after an error, for it reads everything.
     """
-    if not settings().database_url.startswith("sqlite"):
+    if not str(settings().database_url).startswith("sqlite"):
         return None
     with session() as open_session:
         connection = open_session.connection()
@@ -122,7 +122,7 @@ def close_all() -> None:
     _engine_cached.cache_clear()
 
 
-def _engine(url: str) -> Engine:
+def _engine(url: str | URL) -> Engine:
     home = settings().home
     try:
         settings().make_home()
@@ -134,8 +134,8 @@ def _engine(url: str) -> Engine:
 
 
 @functools.lru_cache(maxsize=8)
-def _engine_cached(url: str) -> Engine:
-    sqlite = url.startswith("sqlite")
+def _engine_cached(url: str | URL) -> Engine:
+    sqlite = str(url).startswith("sqlite")
     try:
         engine = create_engine(url, connect_args={"timeout": WRITE_WAIT_S} if sqlite else {})
     except (

@@ -13,7 +13,7 @@ from typing import Any
 
 from auditor.catalog import audits, datasets, reading, reviews, scores
 from auditor.catalog.db import session
-from auditor.catalog.records import Dataset, now
+from auditor.catalog.records import Dataset
 from auditor.fiftyone_bridge import fields
 from auditor.fiftyone_bridge import labels as labelling
 from auditor.fiftyone_bridge.fields import INDEX, MARK
@@ -83,7 +83,7 @@ def _decide_others(dataset: Dataset, rows: Sequence[tuple[int, str, Any]], revie
     labels = labelling.of(dataset)
     said = [
         {"sample_id": i, "decision": action, "label": None, "labels": None}
-        | {"reviewer": reviewer, "created_at": now()}
+        | {"reviewer": reviewer}
         | labels.columns(value)
         for i, action, value in rows
     ]

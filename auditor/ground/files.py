@@ -75,6 +75,12 @@ def _path_of(descriptor: int, opened: str) -> str:
     return os.path.realpath(opened)  # Windows lets an administrator alone make links
 
 
+def is_same_file(one: str | os.PathLike[str], other: str) -> bool:
+    """Whether both lead to one file or folder, by whatever links; not where one is missing."""
+    other = os.path.expanduser(other)
+    return os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)
+
+
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
     """A path beside ``path`` to write to. It takes the place of ``path`` at the end of the block.

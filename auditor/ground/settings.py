@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from auditor.ground.errors import AuditorError
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import URL
 
 
 @dataclass(frozen=True)
@@ -15,8 +19,8 @@ class Settings:
 
     home: Path
     """Everything we write lives below it (``AUDITOR_HOME``, default ``~/.auditor``)."""
-    database_url: str
-    """SQLAlchemy URL of the catalog (``AUDITOR_DATABASE_URL``, default SQLite below ``home``)."""
+    named_database: str = ""
+    """SQLAlchemy URL of the catalog (``AUDITOR_DATABASE_URL``); empty: SQLite below ``home``."""
 
     def make_home(self) -> None:
         """Create the home where it is missing, for its owner alone.
@@ -25,6 +29,11 @@ class Settings:
             OSError: the system does not let us.
         """
         self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    @property
+    def database_url(self) -> str | URL:
+        """The address of the catalog."""
+        return self.named_database or sqlite_url(self.home / "catalog.db")
 
     @property
     def catalog_name(self) -> str:
@@ -84,8 +93,14 @@ def settings() -> Settings:
         raise AuditorError(
             f"The folder {named} cannot be found ({error}); set AUDITOR_HOME to a folder that may be written."
         ) from error
-    url = os.environ.get("AUDITOR_DATABASE_URL") or f"sqlite:///{home / 'catalog.db'}"
-    return Settings(home=home, database_url=url)
+    return Settings(home, os.environ.get("AUDITOR_DATABASE_URL", ""))
+
+
+def sqlite_url(file: Path) -> URL:
+    """The address of a SQLite file, whatever letters its path has."""
+    from sqlalchemy.engine import URL
+
+    return URL.create("sqlite", database=str(file))
 
 
 def number(variable: str, default: float, *, least: float, most: float) -> float:

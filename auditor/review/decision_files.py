@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
-from auditor.catalog.records import Dataset, Review, now
+from auditor.catalog.records import Dataset, Review
 from auditor.ground import vocabulary
 from auditor.ground.errors import ReviewError
 from auditor.ground.names import Names
@@ -71,17 +71,17 @@ def _without_untouched(
 
     An export also holds blind verdicts, which are no reviews and must not become reviews by coming back.
     """
-    taken_at, said = now(), []
+    said = []
     for row in rows:
         before = stands.get(row["sample_id"])
-        if before is None or before.created_at != row["created_at"]:
+        if before is None or before.created_at != row.get("created_at"):
             said.append(row)
         elif not decisions.says_same(before, row):
             # The time and, unless it was edited too, the name in the row are those of the decision before.
             by = reviewer if reviewer and row["reviewer"] == before.reviewer else row["reviewer"]
-            edited = row | {"created_at": taken_at, "reviewer": by}
-            edited.pop("kind", None)  # whoever edits a row has looked
-            said.append(edited)
+            # Taken now, and whoever edits a row has looked.
+            kept = {name: value for name, value in row.items() if name not in ("created_at", "kind")}
+            said.append(kept | {"reviewer": by})
     return said
 
 
@@ -98,8 +98,7 @@ def _parsed_rows(
     classes = Names(dataset.class_names)
     paths = _Paths(by_path)
     rows: list[dict[str, Any]] = []
-    said: dict[tuple[int, datetime], tuple[int, tuple[Any, ...]]] = {}
-    taken_at = now()
+    said: dict[tuple[int, datetime | None], tuple[int, tuple[Any, ...]]] = {}
     for number, row in enumerate(table.to_dict("records"), start=2):  # row 1 is the header
         decision = str(row.get("review_decision") or "").strip()
         if decision in ("", DISPUTED):  # nobody decided, or the export found people in dispute
@@ -121,7 +120,7 @@ def _parsed_rows(
                     f"{where}: multiple on sample {sample_id} needs at least two different classes in "
                     "review_labels, as a|b."
                 )
-        at = _time_of(row, where, otherwise=taken_at)
+        at = _time_of(row, where)
         by = unquoted(str(row.get("reviewer") or "")) or reviewer
         if "\0" in by:
             raise ReviewError(f"{where}: the reviewer holds the character NUL; correct it.")
@@ -138,8 +137,8 @@ def _parsed_rows(
                 "decision": decision,
                 **named,
                 "reviewer": by,
-                "created_at": at,
             }
+            | ({"created_at": at} if at else {})
             | ({"kind": UNSEEN} if str(row.get("review_kind") or "").strip() == UNSEEN else {})
         )
     return rows
@@ -225,10 +224,10 @@ def _sample_of(row: Mapping[Any, Any], paths: _Paths, num_samples: int, where: s
     return int(text)
 
 
-def _time_of(row: Mapping[Any, Any], where: str, *, otherwise: datetime) -> datetime:
+def _time_of(row: Mapping[Any, Any], where: str) -> datetime | None:
     text = str(row.get("reviewed_at") or "").strip()
     if not text:
-        return otherwise
+        return None
     try:
         at = datetime.fromisoformat(text)
         at = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)

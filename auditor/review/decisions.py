@@ -303,8 +303,8 @@ def apply_rows(
 
     ``batch`` is what they can be undone by in one step; by default these alone.
 
-    ``rows``: mappings with sample_id, decision, label, labels, reviewer, created_at and, where nobody looked, kind;
-    of numbers also number.
+    ``rows``: mappings with sample_id, decision, label, labels, reviewer; created_at where the decision was not
+    taken now, kind where nobody looked, and number where the labels are numbers.
     """
     datasets.lock(open_session, dataset_id)
     batch, counts = batch or uuid.uuid4().hex, {"unchanged": 0}
@@ -316,7 +316,7 @@ def apply_rows(
             continue
         # The later decision counts, but one without a look never overrules one with a look.
         stays = before is not None and (
-            (is_unseen and not was_unseen) or before.created_at >= row["created_at"]
+            (is_unseen and not was_unseen) or _is_before(open_session, row.get("created_at"), before)
         )
         if stays:
             counts["older"] = counts.get("older", 0) + 1
@@ -324,6 +324,18 @@ def apply_rows(
         _decide(open_session, _typed(NewReview(dataset_id=dataset_id, batch=batch, source=source, **row)))
         counts[row["decision"]] = counts.get(row["decision"], 0) + 1
     return counts
+
+
+def _is_before(open_session: Session, taken_at: datetime | None, stands: Review) -> bool:
+    """Whether a decision (None: of now) came before the one that stands: as the log has them, for clocks go back.
+
+    The time of one that is not in the log is all that there is to compare.
+    """
+    if taken_at is None:
+        return False
+    log = reviews.log(open_session, stands.dataset_id, stands.sample_id)
+    places = [one.id for one in log if one.created_at == taken_at]
+    return max(places) <= stands.id if places else taken_at <= stands.created_at
 
 
 def says_same(stands: Review, row: Mapping[str, Any]) -> bool:

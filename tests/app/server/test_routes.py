@@ -12,7 +12,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from PIL import Image
 from starlette.applications import Starlette
 
 from app.server import bench
-from app.server.routes import ROUTES
+from app.server.routes import MAX_BODY_BYTES, ROUTES
 from app.session import access, sign_in
 from app.session.access import OWNER, READER, REVIEWER
 from auditor.audits import arrays
@@ -239,6 +239,19 @@ def test_blind__a_sample_outside_the_draw_is_refused(client: Client) -> None:
     answer = client.post("blind", {"verdicts": [verdict]}).json()["results"][0]
     assert "error" in answer
     assert verifying.rows(1).size == 0
+
+
+def test_post__a_body_is_counted_while_it_is_read(client: Client) -> None:
+    taken = []
+
+    async def endless() -> AsyncIterator[bytes]:
+        for number in range(100):
+            taken.append(number)
+            yield bytes(MAX_BODY_BYTES // 4)
+
+    answer = client.send("POST", "newest", content=endless())
+    assert (answer.status_code, answer.json()) == (400, {"error": "The request is too large."})
+    assert len(taken) == 5
 
 
 def test_token__only_the_owner_can_read_it(copied_home: Path) -> None:

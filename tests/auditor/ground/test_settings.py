@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
+from auditor.catalog import db
+from auditor.catalog.db import session
 from auditor.ground.errors import AuditorError
 from auditor.ground.settings import Settings, number, settings
 
@@ -31,6 +34,16 @@ def test_settings__home_of_an_unknown_user_names_the_remedy(monkeypatch: pytest.
     monkeypatch.setenv("AUDITOR_HOME", "~nosuchuser/x")
     with pytest.raises(AuditorError, match="set AUDITOR_HOME"):
         settings()
+
+
+def test_database_url__is_below_a_home_of_any_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("50%", "50%25", "what?", "what?x=1", "a#b", "a@b:c"):
+        home = tmp_path / name
+        monkeypatch.setenv("AUDITOR_HOME", str(home))
+        with session() as open_session:
+            open_session.execute(text("SELECT 1"))
+        assert (home / "catalog.db").stat().st_size
+        db.close_all()
 
 
 def test_catalog_name__of_a_broken_address_shows_no_password() -> None:

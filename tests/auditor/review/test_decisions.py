@@ -383,6 +383,20 @@ def test_apply_file__an_edited_export_stays_out_of_the_way_of_a_later_decision(
     assert standing(0) == ("unreadable", None, "eve")
 
 
+def test_apply_file__a_clock_that_went_back_changes_no_order(
+    audited: tuple[Digits, int], tmp_path: Path
+) -> None:
+    ahead = datetime.now(tz=UTC) + timedelta(days=1)
+    decisions.decide(DATASET, 0, "keep", reviewer="ada", at=ahead)
+    stale = edited_export(tmp_path / "stale.csv", 1)
+    path = edited_export(tmp_path / "out.csv", 0, review_decision="exclude")
+    assert decision_files.apply_file("digits", path, reviewer="bob") == {"unchanged": 0, "exclude": 1}
+    assert decision_files.apply_file("digits", stale) == {"unchanged": 0, "older": 1}
+    timeless = write(tmp_path / "new.csv", "sample_id,review_decision\n0,unreadable\n")
+    assert decision_files.apply_file("digits", timeless, reviewer="eve") == {"unchanged": 0, "unreadable": 1}
+    assert standing(0) == ("unreadable", None, "eve")
+
+
 def test_apply_file__blind_verdicts_of_an_export_do_not_become_reviews(
     audited: tuple[Digits, int], tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -318,6 +319,23 @@ def test_export__a_table_keeps_its_columns_as_source(home: Path, tmp_path: Path)
     export.export("set", tmp_path / "cleaned.csv", as_source=True)
     wanted = ["path,label,note", "0.png,dog,n0", lines[1], lines[2], lines[4], lines[5]]
     assert (tmp_path / "cleaned.csv").read_text().splitlines() == wanted
+
+
+def test_export__never_takes_the_place_of_its_source(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(picture(0))
+    (tmp_path / "b.png").write_bytes(picture(1))
+    source = tmp_path / "labels.csv"
+    source.write_text("path,label\na.png,cat\nb.png,dog\n")
+    before = source.read_bytes()
+    (tmp_path / "by_link.csv").symlink_to(source)
+    (tmp_path / "linked").symlink_to(tmp_path)
+    os.link(source, tmp_path / "hard.csv")
+    import_dataset(tmp_path / "by_link.csv", name="set")
+    for out in (source, tmp_path / "by_link.csv", tmp_path / "linked" / "labels.csv", tmp_path / "hard.csv"):
+        for as_source in (True, False):
+            with pytest.raises(ExportRefusedError, match="is what set was imported from"):
+                export.export("set", out, force=True, as_source=as_source)
+    assert source.read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ from auditor.ground.hosts import admits
 
 VARIABLE = "AUDITOR_ALLOWED_HOSTS"
 """Comma-separated names and addresses by which others reach the app, for example behind a proxy."""
+METRICS = "/_stcore/metrics"
+"""Streamlit tells everybody there how many sessions and how much memory the app has."""
 HEADERS = {
     b"content-security-policy": b"frame-ancestors 'none'",
     b"x-frame-options": b"DENY",
@@ -35,7 +37,7 @@ REFUSED = (
 
 
 class Gate:
-    """ASGI middleware: refuses foreign hosts and origins, adds the headers."""
+    """ASGI middleware: refuses foreign hosts and origins, adds the headers, answers no metrics."""
 
     def __init__(self, app: ASGIApp, allowed: Iterable[str] | None = None) -> None:
         self.app = app
@@ -51,6 +53,9 @@ class Gate:
         origins = [value for name, value in headers if name == b"origin"]
         if not self.admits(hosts, origins):
             await _refuse(scope, receive, send)
+            return
+        if METRICS in scope["path"]:
+            await PlainTextResponse("Not Found", status_code=404)(scope, receive, send)
             return
 
         async def send_with_headers(message: Message) -> None:

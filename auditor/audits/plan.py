@@ -33,6 +33,7 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, NewAudit, NewEngineRun
 from auditor.ground.errors import AuditFailedError
 from auditor.ground.files import written_whole
+from auditor.ground.names import first_twice
 from auditor.ground.settings import settings
 from auditor.review import decisions, verifying
 
@@ -90,12 +91,18 @@ def newest_unfinished(dataset_name: str) -> int:
     Raises:
         AuditFailedError: every audit of it is finished or running, or there is none.
     """
+    at_work = ""
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
         for audit in audits.of_dataset(open_session, dataset.id):
-            if audits.state(open_session, audit) in ("cancelled", "failed", "dead", "queued"):
+            state = audits.state(open_session, audit)
+            if state in ("cancelled", "failed", "dead", "queued"):
                 return audit.id
-    raise AuditFailedError(f"Dataset {dataset_name!r} has no audit to resume; start a new one.")
+            if state == "running":
+                at_work = f"; audit {audit.id} is still running"
+    raise AuditFailedError(
+        f"Dataset {dataset_name!r} has no audit to resume{at_work or '; start a new one'}."
+    )
 
 
 def plan(
@@ -143,7 +150,7 @@ def plan(
         )
     on_features = features is not None
     names = list(engines or [each.name for each in engine_bridge.engine_choices(on_features=on_features)])
-    twice = next((each for each in names if names.count(each) > 1), None)
+    twice = first_twice(names)
     if twice is not None:
         raise AuditFailedError(f"The engine {twice} is named twice; name it once.")
     resolved = engine_bridge.resolve_device(device)

@@ -21,6 +21,8 @@ from auditor.ground.settings import settings
 
 WRITE_WAIT_S = 30
 """How long a writer waits for another one before it gives up."""
+MOST_HOME_BYTES = 450
+"""SQLite takes no path of more than 512 bytes, with what it and we add to a name."""
 LEAST_FREE = 2**18
 """With less, SQLite fails in ways that do not name the disk."""
 DAMAGED = (
@@ -192,6 +194,10 @@ def _explained(error: DatabaseError) -> str:
         "no such table": OTHER_LAYOUT,
         "unable to open": "check the rights on the folder or set AUDITOR_HOME",
     }
+    if len(os.fsencode(settings().home)) > MOST_HOME_BYTES:
+        remedies["unable to open"] = (
+            f"its path is too long for SQLite; set AUDITOR_HOME to one of at most {MOST_HOME_BYTES} bytes"
+        )
     with suppress(OSError):
         if shutil.disk_usage(settings().home).free < LEAST_FREE:
             name, remedy = settings().catalog_name, remedies["full"]

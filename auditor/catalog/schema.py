@@ -94,6 +94,7 @@ def _copy_beside(connection: Connection) -> None:
             closing(sqlite3.connect(beside)) as target,
         ):
             beside.chmod(0o600)
+            target.execute("PRAGMA journal_mode = MEMORY")  # a kill would leave a second file
             source.backup(target)
     except (OSError, sqlite3.Error) as error:
         raise AuditorError(

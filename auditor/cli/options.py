@@ -16,6 +16,7 @@ from click.core import ParameterSource
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.ground.errors import AuditorError, cannot_write
+from auditor.ground.names import first_twice
 from auditor.ground.wording import visible
 
 LONGEST_LINE = 500
@@ -135,7 +136,7 @@ def engines_option(default: str) -> Callable[[click.decorators.FC], click.decora
 
     def parsed(context: click.Context, parameter: click.Parameter, text: str | None) -> list[str] | None:  # noqa: ARG001
         found = [one.strip() for one in text.split(",")] if text else None
-        twice = next((one for one in found or [] if (found or []).count(one) > 1), None)
+        twice = first_twice(found or [])
         if twice is not None:
             raise click.BadParameter(f"{twice} is named twice; an engine is trained once.")
         return found

@@ -7,8 +7,12 @@ A page of another website can make a browser call any address, and can give its 
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Collection
 from urllib.parse import urlsplit
+
+PLACE = re.compile(r"(\[[^\[\]@]*\]|[^\[\]@:]*)(:[0-9]*)?")
+"""A host and its port; `urlsplit` passes over what stands beside brackets."""
 
 
 def admits(hosts: list[str], origins: list[str], configured: Collection[str] = ()) -> bool:
@@ -48,7 +52,7 @@ def name_of(url: str) -> str | None:
         parts.port  # noqa: B018 - raises where it is no number
     except ValueError:
         return None
-    if parts.username is not None or parts.path not in ("", "/"):
+    if PLACE.fullmatch(parts.netloc) is None or parts.path not in ("", "/"):
         return None
     return parts.hostname
 

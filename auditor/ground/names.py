@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 _SPACES = re.compile(r"[\s_]+")
@@ -31,6 +31,11 @@ def alike(names: Iterable[str]) -> list[list[str]]:
     for name in names:
         groups[likeness(name)].append(name)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def first_twice(names: Iterable[str]) -> str | None:
+    """The first name that occurs more than once; None where none does."""
+    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 class Names:

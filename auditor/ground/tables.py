@@ -10,6 +10,7 @@ import numpy as np
 
 from auditor.ground.delimited import Delimited
 from auditor.ground.errors import AuditorError
+from auditor.ground.names import first_twice
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +63,7 @@ def _as_text(table: Delimited) -> pd.DataFrame:
     import pandas as pd
 
     columns = table.columns
-    twice = next((name for name in columns if columns.count(name) > 1), None)
+    twice = first_twice(columns)
     if twice is not None:
         raise AuditorError(
             f"{table.name}, row 1: has the column {twice!r} twice; give every column its own name."

@@ -59,6 +59,8 @@ from auditor.pictures.sources import (
 __all__ = ["BadRowsError", "ImportReport", "Preview", "Problem", "Progress", "import_dataset", "preview"]
 
 IMAGE_SIZES = range(8, 1025)
+MOST_LETTERS = 1_000
+"""Of the name of a class."""
 MAX_CLASSES = 30_000
 MANY_CLASSES = 1_000
 PREVIEW_ROWS = 20
@@ -354,6 +356,13 @@ def _refuse_labels(info: SourceInfo, parsed: Parsed, *, skip_bad: bool) -> None:
         column = f"its column {info.label_column!r} is empty" if info.label_column else "no class is named"
         raise ImportRefusedError(
             f"{file} has no label at all ({column}); name the column of labels.", field="label_column"
+        )
+    long = next((name for name in parsed.class_names if len(name) > MOST_LETTERS), None)
+    if long is not None:
+        raise ImportRefusedError(
+            f"{file} has a label of {len(long):,} letters ({printable(long, 40)}), and a class has at most "
+            f"{MOST_LETTERS:,}; name the column of labels.",
+            field="label_column" if info.label_column else None,
         )
     is_many = num_classes > MAX_CLASSES or (num_classes > MANY_CLASSES and 2 * num_classes > total)
     if is_many and not info.is_numeric:

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from auditor.bridges.engine_bridge import export_columns
 from auditor.ground.errors import ImportRefusedError
+from auditor.ground.names import first_twice
 from auditor.pictures.sources.arrow_files import SPLITS_OF, STATE, ArrowFile, copy_descriptions
 from auditor.pictures.sources.columns import LABEL_NAMES, choose_column, is_trusted
 from auditor.pictures.sources.exports import is_own_export, review_of
@@ -70,7 +71,7 @@ class ParquetSource:
         schema = open_columns(files[0]).schema_arrow
         self._refuse_other_schemas(schema)
         name, columns = files[0].name, schema.names
-        twice = next((column for column in columns if columns.count(column) > 1), None)
+        twice = first_twice(columns)
         if twice is not None:
             raise ImportRefusedError(f"{name} has the column {printable(twice, 40)!r} twice; rename one.")
         label = choose_column(name, columns, "label", options.label_column, LABEL_NAMES)

@@ -9,6 +9,7 @@ from typing import IO
 from auditor.bridges.engine_bridge import export_columns
 from auditor.ground.delimited import Delimited, Record
 from auditor.ground.errors import ImportRefusedError
+from auditor.ground.names import first_twice
 from auditor.ground.tables import quoted, unquoted
 from auditor.pictures.sources.columns import (
     DATA_AS_HEADER,
@@ -211,7 +212,7 @@ class TableSource:
 
 
 def _refuse_doubled(name: str, header: Sequence[str]) -> None:
-    twice = next((column for column in header if header.count(column) > 1), None)
+    twice = first_twice(header)
     if twice is not None:
         remedy = DATA_AS_HEADER if looks_like_data(header) else "give every column its own name"
         raise ImportRefusedError(f"{name}, row 1: has the column {printable(twice, 40)!r} twice; {remedy}.")

@@ -30,6 +30,9 @@ FOREIGN = [
     "127.0.0\t.1",
     "",
     "0x7f.1",
+    "[::1].evil",
+    "[::1]evil:8501",
+    "evil[::1]:8501",
 ]
 
 
@@ -125,6 +128,16 @@ def test_gate__refuses_pages_and_websockets(base: str, origin: str | None) -> No
     assert "secret" not in answer.text
     with pytest.raises(WebSocketDisconnect), caller.websocket_connect("/stream", headers=headers):
         pass
+
+
+@pytest.mark.parametrize("path", ["/_stcore/metrics", "/_stcore/%6detrics?families=x", "/_stcore/metrics%0a"])
+def test_gate__tells_nobody_what_the_app_has(path: str) -> None:
+    async def metrics(_: Request) -> PlainTextResponse:
+        return PlainTextResponse("secret")
+
+    routes = [Route("/_stcore/metrics", metrics)]
+    app = Starlette(routes=routes, middleware=[Middleware(Gate, allowed=[])])
+    assert TestClient(app, "http://127.0.0.1:8501").get(path).status_code == 404
 
 
 def test_gate__lets_a_websocket_of_the_page_pass() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from auditor.audits import arrays, plan, settle, tasks, worker
-from auditor.catalog import audits, db, scores
+from auditor.catalog import audits, db, jobs, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Epoch
 from auditor.ground.errors import AuditFailedError, NotFoundError
@@ -284,6 +284,14 @@ def test_resume__refuses_what_is_finished(audited: tuple[Digits, int]) -> None:
     with pytest.raises(AuditFailedError, match="is finished; there is nothing to resume"):
         plan.start(audit_id)
     with pytest.raises(AuditFailedError, match="has no audit to resume"):
+        plan.newest_unfinished("digits")
+
+
+def test_resume__what_is_still_running_is_named(audited: tuple[Digits, int]) -> None:
+    with session() as open_session:
+        job = jobs.create(open_session, "audit", "digits", dataset_id=1, audit_id=plan_again())
+        jobs.change(open_session, job, status="running")
+    with pytest.raises(AuditFailedError, match=r"no audit to resume; audit 2 is still running\."):
         plan.newest_unfinished("digits")
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import resource
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -110,6 +113,25 @@ def test_prepare__without_a_copy_nothing_is_changed(later: Path) -> None:
     with pytest.raises(AuditorError, match=r"its copy .*catalog\.db\.before-.* cannot be written"):
         session().__enter__()
     assert layout(later / "catalog.db") == "0001"
+
+
+def _killed_in_the_copy(size: int) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    session().__enter__()
+
+
+def test_prepare__a_kill_in_the_copy_leaves_nothing(later: Path) -> None:
+    change(later, "CREATE TABLE much (what BLOB)", "INSERT INTO much VALUES (zeroblob(8000000))")
+    child = multiprocessing.get_context("fork").Process(target=_killed_in_the_copy, args=(4_000_000,))
+    child.start()
+    child.join(WAIT_S)
+    assert child.exitcode == -signal.SIGXFSZ
+    assert list(later.glob(".*.writing"))
+    with session() as open_session:
+        assert [row.name for row in datasets.list_all(open_session)] == ["few"]
+    assert not list(later.glob(".*writing*"))
 
 
 def test_prepare__a_revision_that_fails_leaves_the_catalog_as_it_was(

@@ -37,6 +37,7 @@ def test_settings__home_of_an_unknown_user_names_the_remedy(monkeypatch: pytest.
 
 
 def test_database_url__is_below_a_home_of_any_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("AUDITOR_DATABASE_URL", raising=False)
     for name in ("50%", "50%25", "what?", "what?x=1", "a#b", "a@b:c"):
         home = tmp_path / name
         monkeypatch.setenv("AUDITOR_HOME", str(home))
@@ -44,6 +45,17 @@ def test_database_url__is_below_a_home_of_any_name(monkeypatch: pytest.MonkeyPat
             open_session.execute(text("SELECT 1"))
         assert (home / "catalog.db").stat().st_size
         db.close_all()
+
+
+def test_session__below_a_home_that_is_too_long_for_sqlite(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("AUDITOR_DATABASE_URL", raising=False)
+    monkeypatch.setenv("AUDITOR_HOME", str(tmp_path.joinpath(*["x" * 200] * 3)))
+    with pytest.raises(
+        AuditorError, match=r"path is too long for SQLite; set AUDITOR_HOME to one of at most"
+    ):
+        session().__enter__()
 
 
 def test_catalog_name__of_a_broken_address_shows_no_password() -> None:

@@ -248,6 +248,21 @@ def test_import_dataset__no_labels_or_no_rows(tmp_path: Path) -> None:
         import_dataset(source, name="a")
 
 
+def test_import_dataset__a_label_that_is_a_whole_text_is_refused(tmp_path: Path) -> None:
+    paths = [path for path, _ in write_images(tmp_path, 4)]
+    for letters, is_refused in ((900_000, True), (1_001, True), (1_000, False)):
+        names = ["a", "b" * letters, "a", "b" * letters]
+        source = write_csv(tmp_path / "l.csv", ("path", "label"), list(zip(paths, names, strict=True)))
+        if is_refused:
+            says = (
+                rf"l\.csv has a label of {letters:,} letters \(b.{{10,50}}\), and a class has at most 1,000"
+            )
+            with pytest.raises(ImportRefusedError, match=says):
+                import_dataset(source, name="a", skip_bad=True)
+        else:
+            assert import_dataset(source, name="a").num_samples == 4
+
+
 def test_import_dataset__label_column_that_is_no_label(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

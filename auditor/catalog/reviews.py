@@ -220,7 +220,7 @@ def counting(rows: Sequence[Review]) -> Review | None:
     clear = [one for one in verdicts if one.decision not in NOT_CLEAR]
     if look is not None and look.is_seen and look.decision not in NOT_CLEAR:
         counts = look
-        others = [one for one in clear if one.created_at > look.created_at and one.reviewer != look.reviewer]
+        others = [one for one in clear if one.id > look.id and one.reviewer != look.reviewer]
     elif clear:
         *others, counts = clear
     else:

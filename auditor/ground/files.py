@@ -75,10 +75,13 @@ def _path_of(descriptor: int, opened: str) -> str:
     return os.path.realpath(opened)  # Windows lets an administrator alone make links
 
 
-def is_same_file(one: str | os.PathLike[str], other: str) -> bool:
-    """Whether both lead to one file or folder, by whatever links; not where one is missing."""
-    other = os.path.expanduser(other)
-    return os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)
+def is_part_of(file: str | os.PathLike[str], place: str) -> bool:
+    """Whether what is there at ``file`` is the file or folder ``place`` or lies below it, by whatever links."""
+    place = os.path.expanduser(place)
+    if not (os.path.exists(file) and os.path.exists(place)):
+        return False
+    folder = os.path.realpath(place).rstrip(os.sep) + os.sep
+    return os.path.samefile(file, place) or os.path.realpath(file).startswith(folder)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Review, Sample
 from auditor.ground.errors import ExportRefusedError
-from auditor.ground.files import is_same_file, written_whole
+from auditor.ground.files import is_part_of, written_whole
 from auditor.ground.numbers import figure, number_text
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.tables import SEPARATORS, quoted
@@ -70,8 +70,8 @@ def export(
         samples = list(datasets.iterate_samples(open_session, dataset.id))
     if dataset.task != REGRESSION:
         raise ExportRefusedError(f"The labels of {name} are no numbers.")
-    if is_same_file(out, dataset.source):
-        raise ExportRefusedError(f"{out} is what {name} was imported from; choose another name.")
+    if is_part_of(out, dataset.source):
+        raise ExportRefusedError(f"{out} belongs to what {name} was imported from; choose another name.")
     standing = decisions.outcomes(dataset.id)
     own = {column: f"source_{column}" if column in OURS else column for column in dataset.user_columns}
     actions: Counter[str] = Counter()

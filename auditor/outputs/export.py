@@ -32,7 +32,7 @@ from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Review, Sample
 from auditor.ground.errors import ExportRefusedError, NotFoundError
-from auditor.ground.files import folder_written_whole, is_same_file, open_below, written_whole
+from auditor.ground.files import folder_written_whole, is_part_of, open_below, written_whole
 from auditor.ground.names import Names, likeness, normal
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.tables import quoted
@@ -129,8 +129,10 @@ def export(
     if out.exists() and not force:
         raise ExportRefusedError(f"{out} exists; choose another name, or overwrite it.", field="force")
     sources = _load(dataset_name, policy, max_fdr, audit_id, progress)
-    if is_same_file(out, sources.dataset.source):
-        raise ExportRefusedError(f"{out} is what {dataset_name} was imported from; choose another name.")
+    if is_part_of(out, sources.dataset.source):
+        raise ExportRefusedError(
+            f"{out} belongs to what {dataset_name} was imported from; choose another name."
+        )
     if as_source and sources.dataset.source_kind == "folder":
         return export_tree(dataset_name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id)
     if as_source or suffix in SOURCE_ALONE:

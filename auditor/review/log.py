@@ -17,11 +17,10 @@ COLUMNS = [
 
 
 def entries(dataset_id: int) -> pd.DataFrame:
-    """The whole log in the order of time, one row a decision or an undo."""
+    """The whole log in the order it was written, one row a decision or an undo."""
     with session() as open_session:
         log = reviews.frame(reviews.log(open_session, dataset_id))
     log = log.rename(columns={"kind": "review_kind"}).reindex(columns=COLUMNS)
-    log = log.sort_values("created_at", kind="stable", ignore_index=True)
     numbers = ("label", "audit_id", "draw_id", "reverts")
     return log.assign(**{name: pd.to_numeric(log[name]).astype("Int64") for name in numbers})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -395,6 +396,20 @@ def test_apply_file__a_clock_that_went_back_changes_no_order(
     timeless = write(tmp_path / "new.csv", "sample_id,review_decision\n0,unreadable\n")
     assert decision_files.apply_file("digits", timeless, reviewer="eve") == {"unchanged": 0, "unreadable": 1}
     assert standing(0) == ("unreadable", None, "eve")
+
+
+def test_log__a_clock_that_went_back_changes_no_order(audited: tuple[Digits, int]) -> None:
+    ahead = datetime.now(tz=UTC) + timedelta(days=1)
+    draw = verify_truthfully(audited[0], 20, seed=1)
+    sample_id = draw.sample_ids[0]
+    with session() as open_session:
+        first = reviews.log(open_session, DATASET, sample_id)[0]
+    looks = [replace(first, kind="suspect", reviewer="ann", decision="exclude", label=None, created_at=ahead)]
+    assert reviews.counting([*looks, replace(first, id=first.id + 1, decision="keep")]).decision == "disputed"
+    decisions.decide(DATASET, 0, "keep", reviewer="ada", at=ahead)
+    decisions.decide(DATASET, 0, "exclude", reviewer="ada")
+    decisions.decide(DATASET, 0, "exclude", reviewer="bob")
+    assert 0 not in decision_log.conflicts(DATASET).sample_id.tolist()
 
 
 def test_apply_file__blind_verdicts_of_an_export_do_not_become_reviews(

@@ -27,6 +27,7 @@ from auditor.importing.imports import import_dataset, preview
 from auditor.outputs import export
 from auditor.pictures import cache
 from auditor.review import decisions
+from tests.auditor.sample_pictures import write_folder
 
 CLASSES = ["cat", "dog"]
 NUMBERS = [0, 1, 0, 1, 0, 1]
@@ -333,9 +334,16 @@ def test_export__never_takes_the_place_of_its_source(home: Path, tmp_path: Path)
     import_dataset(tmp_path / "by_link.csv", name="set")
     for out in (source, tmp_path / "by_link.csv", tmp_path / "linked" / "labels.csv", tmp_path / "hard.csv"):
         for as_source in (True, False):
-            with pytest.raises(ExportRefusedError, match="is what set was imported from"):
+            with pytest.raises(ExportRefusedError, match="belongs to what set was imported from"):
                 export.export("set", out, force=True, as_source=as_source)
     assert source.read_bytes() == before
+    folder = write_folder(tmp_path / "folder", 2)
+    (folder / "notes.csv").write_text("path,note\n")
+    import_dataset(folder, name="other")
+    with pytest.raises(ExportRefusedError, match="belongs to what other was imported from"):
+        export.export("other", folder / "notes.csv", force=True)
+    assert (folder / "notes.csv").read_text() == "path,note\n"
+    export.export("other", folder / "cleaned.csv")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from typing import NoReturn
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from auditor.audits import own_models, plan, settle, worker
 from auditor.catalog import audits, jobs
@@ -123,17 +122,6 @@ def test_options__that_would_be_ignored_are_refused(
     code, _, err = run(*command.split())
     assert code == 2
     assert message in " ".join(err.split())
-
-
-def test_import__one_class_is_one_class(home: Path, run: Run, tmp_path: Path) -> None:
-    pixels = np.zeros((8, 8), dtype=np.uint8)
-    (tmp_path / "set" / "cat").mkdir(parents=True)
-    for i in range(3):
-        Image.fromarray(pixels + 60 * i).save(tmp_path / "set" / "cat" / f"{i}.png")
-    code, out, _ = run("import", tmp_path / "set", "--name", "cats")
-    assert code == 0
-    assert out.startswith("cats: 3 images in 1 class, ")
-    assert run("status")[1].startswith("cats: 3 images, 1 class\n")
 
 
 def test_follow_audit__a_process_that_is_gone_is_told_in_words(audited: tuple[Digits, int]) -> None:

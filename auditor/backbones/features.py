@@ -88,7 +88,7 @@ def choose(
         NotFoundError: a backbone is named that has no weights on this machine.
         AuditFailedError: unknown backbone, weights without a name, or views that there are not.
     """
-    if name is None and file is not None:
+    if name in (None, NO_BACKBONE) and file is not None:
         raise AuditFailedError("Weights need the name of their network.", field="backbone")
     if name == NO_BACKBONE:
         return None

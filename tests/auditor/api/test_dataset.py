@@ -139,7 +139,7 @@ def test_errors__name_the_argument_of_python_and_no_option(
     monkeypatch.chdir(tmp_path)
     for name in ("there.csv", "there.html"):
         (tmp_path / name).write_text("mine")
-    (tmp_path / "labels.csv").write_text("path,kind\na.png,cat\n")
+    (tmp_path / "labels.csv").write_text("path,left,right\na.png,cat,dog\n")
     with pytest.raises(AuditorError) as refused:
         call(auditor.open("digits"))
     assert refused.value.__notes__ == [f"The argument: {argument}"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -96,8 +97,13 @@ def test_cpu_side__is_that_of_the_engines() -> None:
 
 
 def _planned(budget: float, monkeypatch: pytest.MonkeyPatch) -> Audit:
-    def estimated(configs: dict[str, dict[str, Any]], *_: object, **__: object) -> dict[str, float]:
-        return {name: 10.0 * config["epochs"] for name, config in configs.items()}
+    def estimated(
+        configs: dict[str, dict[str, Any]], *_: object, on_features: Collection[str] = (), **__: object
+    ) -> dict[str, float]:
+        return {
+            name: (1.0 if name in on_features else 10.0) * config["epochs"]
+            for name, config in configs.items()
+        }
 
     monkeypatch.setattr(engine_bridge, "estimated_seconds", estimated)
     with session() as open_session:
@@ -109,7 +115,7 @@ def test_plan__takes_the_first_that_fits(home: Path, monkeypatch: pytest.MonkeyP
     whole = _planned(1e9, monkeypatch)
     assert (len(whole.engines), whole.options["map"]) == (5, "umap")
     assert "heads" not in whole.options
-    heads = _planned(880.0, monkeypatch)
+    heads = _planned(500.0, monkeypatch)
     assert heads.options["heads"] == ["coteaching", "umn", "l2b", "choicenet"]
     least = _planned(1.0, monkeypatch)
     assert (least.engines, least.options["map"]) == (["cross_entropy"], "pca")

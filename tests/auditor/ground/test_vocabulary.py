@@ -22,7 +22,10 @@ def test_decisions__no_two_share_a_key_or_words() -> None:
 
 def test_decisions__what_is_not_wrong_never_excludes() -> None:
     assert vocabulary.EXCLUDING <= vocabulary.FOUND_WRONG
-    assert {*vocabulary.FOUND_RIGHT, *vocabulary.FOUND_WRONG, *vocabulary.NOT_CLEAR} == set(DECISIONS)
+    assert {*vocabulary.FOUND_RIGHT, *vocabulary.FOUND_WRONG, *vocabulary.NOT_CLEAR} == {
+        *DECISIONS,
+        vocabulary.DISPUTED,
+    }
 
 
 @pytest.mark.parametrize(

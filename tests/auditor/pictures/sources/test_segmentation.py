@@ -307,7 +307,7 @@ def io_bytes(image: Image.Image) -> bytes:
     ids=str,
 )
 def test_open__coco_shapes_that_are_none_name_file_image_and_annotation(
-    tmp_path: Path, shape: object, told: str
+    home: Path, tmp_path: Path, shape: object, told: str
 ) -> None:
     file = write_coco(write_pairs(tmp_path / "set", SHAPES))
     value = json.loads(file.read_text())

@@ -208,16 +208,18 @@ def cropped(images: Tensor, config: InputConfig, box: tuple[float, float, float]
     height, width = images.shape[2:]
     kept = max(1, round(share * min(height, width)))
     top, left = round(vertical * (height - kept)), round(horizontal * (width - kept))
-    # On uint8, channels last: torch's fast path, several times quicker than floats.
+    # On uint8, channels last: torch's fast path on CPUs, several times quicker than floats.
     part = images[:, :, top : top + kept, left : left + kept].contiguous(memory_format=torch.channels_last)
     if kept != config.side:
+        is_whole = part.is_cuda and not part.is_floating_point()  # cards interpolate floats alone
         part = functional.interpolate(
-            part,
+            part.float() if is_whole else part,
             size=(config.side, config.side),
             mode=config.interpolation,
             antialias=True,
             align_corners=False,
         )
+        part = part.round_().clamp_(0, 255).to(images.dtype) if is_whole else part
     return part.expand(-1, 3, -1, -1) if part.shape[1] == 1 else part
 
 

@@ -178,6 +178,8 @@ def _counts(shares: Tensor, given: Tensor, free: Tensor | None, num_classes: int
     """(K, K) float64 [class, given]: sum of the rows' (n, K) ``shares``, of those that are ``free``."""
     if free is not None and not bool(free.all()):
         shares, given = shares[free], given[free]
+    if shares.is_cuda:  # index_add_ sums in another order each time there
+        return shares.T.double() @ torch.nn.functional.one_hot(given, num_classes).double()
     counts = torch.zeros(num_classes, num_classes, device=shares.device)
     return counts.index_add_(0, given, shares).T.double()
 

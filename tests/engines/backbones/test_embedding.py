@@ -51,6 +51,18 @@ def test_embed__who_stands_beside_an_image_does_not_matter(channels: int) -> Non
     assert not np.array_equal(whole[:, 0], whole[:, 1])
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+@pytest.mark.parametrize("side", [40, 200])
+def test_embed__a_card_sees_what_a_cpu_sees(side: int) -> None:
+    images = np.repeat(np.repeat(some_images(6, side=side // 8), 8, axis=2), 8, axis=3)
+    found = [
+        embed(images, seeing(NAME, None, side=64, device=device), views=3, device=device).astype(np.float32)
+        for device in (CPU, torch.device("cuda"))
+    ]
+    assert np.linalg.norm(found[0] - found[1]) < 0.02 * np.linalg.norm(found[0])  # bfloat16 on the card
+
+
 def test_embed__says_which_image_gave_no_number() -> None:
     network = backbone(NAME, None, side=32)
     with torch.no_grad():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 from benchmarks.metrics import auroc
@@ -59,6 +60,16 @@ def test_train__goes_on_where_it_was_stopped_with_the_same_result() -> None:
     np.testing.assert_array_equal(whole.trust_score, resumed.trust_score)
     np.testing.assert_array_equal(whole.pred_probs, resumed.pred_probs)
     assert len(resumed.history) == len(whole.history)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+def test_train__the_same_bits_twice_on_a_card_and_nearly_those_of_a_cpu() -> None:
+    rows, given, _, _ = drawn(1_500, seed=1, flip=0.4)
+    data = TrainingData(None, given, CLASSES, features=features_of(rows))
+    here, *card = (train(data, NoiseModelConfig(), device=device) for device in ("cpu", "cuda", "cuda"))
+    np.testing.assert_array_equal(card[0].trust_score, card[1].trust_score)
+    np.testing.assert_allclose(here.trust_score, card[0].trust_score, atol=0.05)
 
 
 def test_train__learns_from_a_draw_of_many_rows_and_judges_all() -> None:

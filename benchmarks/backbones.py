@@ -1,55 +1,58 @@
-"""What a backbone changes: audits on its features, from scratch and by peers, against what they cost.
+"""What an audit finds on features of real pretrained networks, beside peers on the same features.
 
-    python -m benchmarks.standin --out ~/standin            # once: a stand-in for pretrained weights
-    python -m benchmarks.backbones --weights ~/standin/resnet10t.safetensors
-    python -m benchmarks.backbones_report                   # the page and its plot
+    python -m benchmarks.backbones            # every missing run, then the page and its plot
+    python -m benchmarks.backbones --page     # the page alone
 
-Audited are the 25,000 images of CIFAR-10 that the stand-in never saw, with human labels (``label_aggre``,
-``label_random1``) and with planted asymmetric 40 % and pair 45 % noise, and a folder of 341 photos of clothes with
-planted confusions. One cell is (problem, seed, method). Finished cells are kept, so the command goes on where it
-was stopped; ``--minutes 10`` stops it before the next cell. The features are computed once, by the code that an
-audit uses, and their cost is a cell of its own.
+Networks are those that come with the installation (EfficientNet-lite0 and lite2, ImageNet), alone and side by
+side, and embed by the product's own code. Audited are rows 25,000 onward of CIFAR-10's training images (each seed
+has a block of rows of its own below 25,000) with labels that people gave or with planted errors, the first images
+of MNIST's test set, and photos of clothes with planted confusions. One run is (labels, rows, seed, network, method)
+and one line of ``results/backbones.jsonl``, the last line of a run counts. Finished ones are not repeated, but for
+``--again l2b``, which repeats those of an engine and the consensus. Known truth measures, and never trains; only
+cleanlab's strength is chosen by it, to show it at its best.
 
-The machine may be in use by others, so cost is CPU time of this process (all threads), never wall time.
-Known truth is used to measure, never to train or to choose.
+Engines run as an audit runs them (``quick``, reduced features, out of fold) on one thread; cost is CPU time.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import os
+import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageOps
 
-from auditor.audits import budgets, plan
-from auditor.bridges import engine_bridge
-from auditor.statistics import Witness, combine
+from auditor.backbones import weights
+from auditor.bridges import backbone_bridge, engine_bridge
+from auditor.statistics import Combined, Witness, combine
 from benchmarks import images
-from benchmarks.detection import load_results, scores_of, update
+from benchmarks.detection import scores_of
+from benchmarks.import_speed import device
 from benchmarks.noise import make_noise
-from benchmarks.standin import HALF
-from engines.backbones import embed
-from engines.contract import EngineResult, TrainingData
-from engines.networks.pretrained import backbone
-from engines.registry import ENGINES
-from engines.shared.device import describe_device, resolve_device, versions
+from engines.noise_model.reduction import DIMENSIONS
+from engines.shared.components import principal_components
 
-RESULTS = Path(__file__).resolve().parent / "results" / "backbones.json"
+RESULTS = Path(__file__).resolve().parent / "results" / "backbones.jsonl"
 WORK = (
     Path(os.environ.get("AUDITOR_BENCH_WORK", Path.home() / ".cache" / "label-auditor-bench")) / "backbones"
 )
-FOLDS = 5
-PHOTO_SIDE = 64
-"""Pixels of the photos; that of the stand-in's own training."""
+LITE0, LITE2 = "timm:tf_efficientnet_lite0", "timm:tf_efficientnet_lite2"
+NETWORKS = {"lite0": (LITE0,), "lite2": (LITE2,), "both": (LITE0, LITE2)}
+FIRST_ROW, BLOCK = 25_000, 1_000
+"""Of the training images of CIFAR-10, and how many are embedded in one step."""
+SIDES = {"cifar": 160, "mnist": 96, "photos": 224}
+"""Pixels that the networks get."""
 CONFUSED = {
     "t-shirt": "shirt",
     "shirt": "longsleeve",
@@ -63,449 +66,454 @@ CONFUSED = {
     "shoes": "hat",
 }
 """Classes of clothes that planted errors take for each other."""
-PART, PART_ROWS = "cifar_part", 1_000
-"""The first images of ``cifar``: what fine-tuning is compared on, which takes hours on all of them."""
-EARLY = "cifar_early"
-"""The images of ``cifar``, seen by the first three of the stand-in's four stages: weak features."""
+FOLDS = 5
+STRENGTHS = (0.001, 0.01, 0.1, 1.0)
+"""C of the logistic regressions that cleanlab is given."""
+SIMIFEAT_NEIGHBOURS = 10
+
+Labels = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One data set with one kind of wrong labels."""
+    """One kind of wrong labels."""
 
-    name: str
+    title: str
     source: str
-    """``cifar``, ``cifar_part``, ``cifar_early`` or ``clothing``."""
+    """A key of ``SIDES``."""
     noise: str
     """A column of human labels, a kind of ``benchmarks.noise``, or ``confused``."""
     rate: float = 0.0
+    depends_on_class: bool = True
+    """Whether errors depend on the class alone, as the noise model assumes."""
 
 
-PROBLEMS = (
-    Problem("aggre", "cifar", "label_aggre"),
-    Problem("random1", "cifar", "label_random1"),
-    Problem("asym40", "cifar", "asym_cifar10", 0.4),
-    Problem("pair45", "cifar", "pair", 0.45),
-    Problem("clothing", "clothing", "confused", 0.15),
-    Problem("pair30", "cifar", "pair", 0.3),
-    Problem("asym20", "cifar", "asym_cifar10", 0.2),
-    Problem("sym40", "cifar", "sym_excl", 0.4),
-    Problem("part_aggre", PART, "label_aggre"),
-    Problem("part_random1", PART, "label_random1"),
-    Problem("early_aggre", EARLY, "label_aggre"),
-    Problem("early_asym40", EARLY, "asym_cifar10", 0.4),
-    Problem("early_pair45", EARLY, "pair", 0.45),
-)
-MAIN = ("aggre", "random1", "asym40", "pair45", "clothing")
-"""Problems that every method is run on by default; the others are for what engines cost each other."""
+PROBLEMS = {
+    "aggre": Problem("human, 9 % (CIFAR-10N aggre)", "cifar", "label_aggre", depends_on_class=False),
+    "random1": Problem("human, 17 % (CIFAR-10N random1)", "cifar", "label_random1", depends_on_class=False),
+    "asym40": Problem("similar classes swapped, 40 %", "cifar", "asym_cifar10", 0.4),
+    "pair45": Problem("pairs of classes, 45 %", "cifar", "pair", 0.45),
+    "uni20": Problem("uniform, 20 %", "cifar", "sym_excl", 0.2),
+    "uni40": Problem("uniform, 40 %", "cifar", "sym_excl", 0.4),
+    "mnist_pair45": Problem("MNIST, pairs of digits, 45 %", "mnist", "pair", 0.45),
+    "mnist_uni20": Problem("MNIST, uniform, 20 %", "mnist", "sym_excl", 0.2),
+    "photos": Problem("photos of clothes, similar classes", "photos", "confused", 0.114),
+}
+PHOTOS = 341
 
 
-@dataclass(frozen=True, eq=False)
-class Source:
-    """The images of a set, what is known about them, and their features."""
+@dataclass(frozen=True)
+class Run:
+    """One set of given labels, seen by one network."""
 
-    pixels: NDArray[np.uint8]
-    """(N, C, H, W)."""
-    columns: Mapping[str, NDArray[np.int64]]
-    """``label`` is the truth; others are human labels."""
-    num_classes: int
-    classes: tuple[str, ...]
-    features: NDArray[np.float16] | None
-    """(N, V, D); None where no method that is asked for needs them."""
-    pretrained: engine_bridge.Pretrained
-    """What the features come from, to train it further."""
+    problem: str
+    rows: int
+    seed: int
+    network: str
+    """A key of ``NETWORKS``."""
+
+    @property
+    def key(self) -> str:
+        """Without the method."""
+        return f"{self.problem}|{self.rows}|{self.seed}|{self.network}"
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A problem with its labels drawn."""
+    """A run with its arrays."""
 
-    source: Source
-    given: NDArray[np.int64]
-    truth: NDArray[np.int64]
-    seed: int
-
-    @property
-    def on_features(self) -> TrainingData:
-        """What an engine gets from a backbone."""
-        return TrainingData(None, self.given, self.source.num_classes, features=self.source.features)
-
-    @property
-    def on_images(self) -> TrainingData:
-        """What an engine gets without one."""
-        return TrainingData(self.source.pixels, self.given, self.source.num_classes)
+    run: Run
+    raw: NDArray[np.float32]
+    """(N, 1, D) as the networks gave them."""
+    reduced: NDArray[np.float32]
+    """(N, 1, d) as an audit's engines read them."""
+    given: Labels
+    truth: Labels
+    num_classes: int
 
     @property
-    def flat(self) -> NDArray[np.float32]:
-        """(N, D) mean over the views, each value standardised: what peers are given."""
-        assert self.source.features is not None
-        mean = self.source.features.mean(axis=1, dtype=np.float32)
-        found: NDArray[np.float32] = (mean - mean.mean(0)) / np.maximum(mean.std(0), 1e-6)
-        return found
+    def is_wrong(self) -> NDArray[np.bool_]:
+        """(N,)."""
+        return self.given != self.truth
 
 
-@dataclass(frozen=True, eq=False)
-class Finding:
-    """What one method says."""
-
-    trust: Mapping[str, NDArray[np.floating]]
-    """By row of the table, (N,): high = the given label looks right."""
-    pred_probs: NDArray[np.floating] | None
-    config: Mapping[str, Any]
-    extra: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    witness_probs: Mapping[str, NDArray[np.floating]] = dataclasses.field(default_factory=dict)
-    """By engine, (N, K): what a consensus of several is computed from anew."""
+Row = dict[str, Any]
+"""What one method says: ``scores`` by name, and what else there is to say."""
 
 
-def on_features(name: str) -> Callable[[Task], Finding]:
-    """An engine of the product under ``quick``, on the features."""
+def engine(name: str) -> Callable[[Task], Row]:
+    """An engine of the product as an audit on features runs it: its own trust, and read through T alone."""
 
-    def run(task: Task) -> Finding:
-        config = ENGINES[name].config_type.preset("quick").for_features()
-        result = ENGINES[name].train(task.on_features, config, seed=task.seed, device="cpu")
-        return _of_engine(name, result, config.as_dict())
+    def run(task: Task) -> Row:
+        found = train(name, task.reduced, task)
+        path = _file(task.run, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(path, trust=found.trust_score, probs=found.pred_probs, out=found.is_out_of_sample)
+        through = combine([found], task.given, task.num_classes)
+        return {
+            "scores": {
+                name: scored(task, found.trust_score),
+                f"{name} through T": scored(task, through.reading.trust_score),
+            },
+            **of_combined(task, through),
+            "mean_doubt": float(np.mean(1 - found.trust_score)) if name == "noise_model" else None,
+        }
 
     return run
 
 
-def from_scratch(name: str, epochs: int | None) -> Callable[[Task], Finding]:
-    """An engine of the product under ``quick`` on the images, with so many epochs (None: the preset's own)."""
-
-    def run(task: Task) -> Finding:
-        config = ENGINES[name].config_type.preset("quick")
-        if epochs is not None:
-            config = dataclasses.replace(config, epochs=epochs)
-        result = ENGINES[name].train(task.on_images, config, seed=task.seed, device="cpu")
-        return _of_engine(f"scratch_{name}", result, config.as_dict())
-
-    return run
-
-
-def finetuned(name: str, epochs: int | None = None) -> Callable[[Task], Finding]:
-    """An engine of the product under ``quick`` that trains the whole backbone on the images, from its weights."""
-
-    def run(task: Task) -> Finding:
-        from_here = task.source.pretrained
-        config = (
-            ENGINES[name]
-            .config_type.preset("quick")
-            .for_finetuning(from_here.network, from_here.weights, from_here.side)
-        )
-        if epochs is not None:
-            config = dataclasses.replace(config, epochs=epochs)
-        result = ENGINES[name].train(task.on_images, config, seed=task.seed, device="cpu")
-        kept = config.as_dict() | {"weights": Path(str(from_here.weights)).name}
-        return _of_engine(f"finetuned_{name}", result, kept)
-
-    return run
+def train(name: str, features: NDArray[np.float32], task: Task) -> Witness:
+    """Train one engine under ``quick`` on (N, 1, d) features."""
+    (config,) = engine_bridge.configs([name], "quick", {}, on_features=True).values()
+    result = engine_bridge.train(
+        name,
+        None,
+        task.given,
+        task.num_classes,
+        config=config,
+        features=features,
+        seed=task.run.seed,
+        device="cpu",
+    )
+    return Witness(name, result.trust_score, result.pred_probs, result.is_out_of_sample)
 
 
-def within_budget(minutes: int) -> Callable[[Task], Finding]:
-    """What ``--budget`` does without a backbone: the first rung whose estimate fits, and its consensus.
-
-    The budget is one of two cores; this runs on one thread, which is given twice the time. The map of an audit is
-    left out.
-    """
-
-    def run(task: Task) -> Finding:
-        pixels, num_classes = task.source.pixels, task.source.num_classes
-        names = list(engine_bridge.ENGINE_ORDER)
-        estimate: dict[str, float] = {}
-        for rung in budgets.rungs(
-            names,
-            {},
-            num_rows=len(pixels),
-            side=max(pixels.shape[2:]),
-            trunk=plan.TRUNK,
-            reduces=True,
-            may_leave_out=True,
-        ):
-            heads = plan.heads_of(rung.engines, rung.options)
-            configs = engine_bridge.configs(rung.engines, rung.preset, rung.options)
-            configs |= engine_bridge.configs(
-                heads, rung.preset, {name: rung.options.get(name, {}) for name in heads}, on_features=True
-            )
-            estimate = engine_bridge.estimated_seconds(
-                configs, pixels.shape[1:], len(pixels), num_classes, device="cpu", on_features=heads
-            )
-            if sum(estimate.values()) <= 2 * 60 * minutes:
-                break
-        witnesses, seen = [], None
-        for name in rung.engines:
-            data = task.on_images
-            if name in heads:
-                data = TrainingData(None, task.given, num_classes, features=seen)
-            config = ENGINES[name].config_type(**configs[name])
-            result = ENGINES[name].train(data, config, seed=task.seed, device="cpu")
-            seen = result.features if name == plan.TRUNK else seen
-            witnesses.append(Witness(name, result.trust_score, result.pred_probs, result.is_out_of_sample))
-        together = combine(witnesses, task.given, num_classes)
-        trust = {f"from scratch, budget of {minutes} min": together.reading.trust_score}
-        trust |= {f"of it, {one.name} ({minutes} min)": one.trust_score for one in witnesses}
-        extra = {"estimated seconds": sum(estimate.values())}
-        probs = {one.name: one.pred_probs for one in witnesses if one.pred_probs is not None}
-        return Finding(trust, None, {"does": rung.sentence, "engines": rung.engines}, extra, probs)
-
-    return run
+ENGINES = tuple(each.name for each in engine_bridge.engine_choices(on_features=True))
+"""Those of an audit on features of which nobody chose the engines."""
 
 
-def cleanlab_on_logistic(task: Task) -> Finding:
-    """cleanlab's scores and estimators on out-of-fold predictions of a logistic regression on the features."""
+def consensus(task: Task) -> Row:
+    """The product's pool of all engines."""
+    found = pooled(task)
+    return {
+        "scores": {"consensus": scored(task, found.reading.trust_score)},
+        **of_combined(task, found),
+        "weights": {name: round(weight, 3) for name, weight in found.weights.items()},
+    }
+
+
+def pooled(task: Task) -> Combined:
+    """What the product makes of the engines of a run, whose arrays are here (``has_run``)."""
+    witnesses = []
+    for name in ENGINES:
+        with np.load(_file(task.run, name)) as stored:
+            witnesses.append(Witness(name, stored["trust"], stored["probs"], bool(stored["out"])))
+    return combine(witnesses, task.given, task.num_classes)
+
+
+def has_run(run: Run) -> bool:
+    """Whether the arrays of every engine are here."""
+    return all(_file(run, name).exists() for name in ENGINES)
+
+
+def of_combined(task: Task, found: Combined) -> Row:
+    """Flags, suggestions and the guess, against the truth."""
+    wrong, flagged, rate = task.is_wrong, found.calibrated.is_label_issue, found.guess.noise_rate
+    return {
+        "flags": int(flagged.sum()),
+        "flags_right": int((flagged & wrong).sum()),
+        "suggestions_right": round(float((found.reading.other_label == task.truth)[wrong].mean()), 4),
+        "guess": [round(float(one), 4) for one in (rate.low, rate.point, rate.high)],
+    }
+
+
+def cleanlab(task: Task) -> Row:
+    """Both scores of cleanlab on logistic regressions of several strengths, out of fold, on reduced features."""
+    return _cleanlab(task, task.reduced[:, 0], "")
+
+
+def cleanlab_raw(task: Task) -> Row:
+    """The same on all of the networks' own numbers, each standardised."""
+    flat = task.raw[:, 0]
+    return _cleanlab(task, (flat - flat.mean(0)) / np.maximum(flat.std(0), 1e-6), ", raw")
+
+
+def _cleanlab(task: Task, features: NDArray[np.float32], note: str) -> Row:
     from cleanlab.count import compute_confident_joint, estimate_joint
     from cleanlab.filter import find_label_issues
     from cleanlab.rank import get_label_quality_scores
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-    model = LogisticRegression(max_iter=200, C=0.1)
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=task.seed)
-    probs = cross_val_predict(model, task.flat, task.given, cv=folds, method="predict_proba")
-    probs = np.clip(probs, 1e-12, None)
-    probs /= probs.sum(axis=1, keepdims=True)
-    joint = estimate_joint(task.given, probs, confident_joint=compute_confident_joint(task.given, probs))
-    flags = find_label_issues(task.given, probs)
-    wrong = task.given != task.truth
-    hits = int((flags & wrong).sum())
-    logs = np.log(probs)
-    rows = np.arange(len(probs))
-    own = logs[rows, task.given]
-    logs[rows, task.given] = -np.inf
-    return Finding(
-        {
-            "cleanlab: self-confidence": get_label_quality_scores(
-                task.given, probs, method="self_confidence"
-            ),
-            "cleanlab: normalized margin": get_label_quality_scores(
-                task.given, probs, method="normalized_margin"
-            ),
-            "the same predictions, our margin": own - logs.max(axis=1),
-        },
-        probs,
-        {"model": "LogisticRegression", "C": 0.1, "max_iter": 200, "folds": FOLDS},
-        {
-            "guessed rate": float(1 - np.trace(joint)),
-            "flagged": float(flags.mean()),
-            "flags that are wrong labels": hits / max(int(flags.sum()), 1),
-            "wrong labels flagged": hits / max(int(wrong.sum()), 1),
-        },
-    )
+    scores, guesses = {}, {}
+    for strength in STRENGTHS:
+        model = LogisticRegression(max_iter=200, C=strength)
+        folds = StratifiedKFold(FOLDS, shuffle=True, random_state=task.run.seed)
+        probs = cross_val_predict(model, features, task.given, cv=folds, method="predict_proba")
+        probs = np.clip(probs, 1e-12, None)
+        probs /= probs.sum(axis=1, keepdims=True)
+        for method in ("self_confidence", "normalized_margin"):
+            quality = get_label_quality_scores(task.given, probs, method=method)
+            scores[f"cleanlab {method}, C = {strength:g}{note}"] = scored(task, quality)
+        joint = estimate_joint(task.given, probs, confident_joint=compute_confident_joint(task.given, probs))
+        flags = find_label_issues(task.given, probs)
+        guesses[f"{strength:g}"] = {
+            "guess": round(float(1 - np.trace(joint)), 4),
+            "flags": int(flags.sum()),
+            "flags_right": int((flags & task.is_wrong).sum()),
+        }
+    return {"scores": scores, "by_strength": guesses}
 
 
-def datalab_on_features(task: Task) -> Finding:
+def datalab(task: Task) -> Row:
     """cleanlab's Datalab with the features alone, as its own documentation calls it."""
     from cleanlab import Datalab
 
     lab = Datalab({"label": task.given.tolist()}, label_name="label", task="classification", verbosity=0)
-    lab.find_issues(features=task.flat, issue_types={"label": {}})
+    lab.find_issues(features=task.reduced[:, 0], issue_types={"label": {}})
     found = lab.get_issues("label")
-    return Finding(
-        {"Datalab with features": found["label_score"].to_numpy()},
-        None,
-        {"issue_types": "label"},
-        {"flagged": float(found["is_label_issue"].mean())},
-    )
+    flags = found["is_label_issue"].to_numpy()
+    return {
+        "scores": {"Datalab": scored(task, found["label_score"].to_numpy())},
+        "flags": int(flags.sum()),
+        "flags_right": int((flags & task.is_wrong).sum()),
+    }
 
 
-METHODS: dict[str, Callable[[Task], Finding]] = {
-    "neighbours": on_features("neighbours"),
-    "cross_entropy": on_features("cross_entropy"),
-    "coteaching": on_features("coteaching"),
-    "l2b": on_features("l2b"),
-    "choicenet": on_features("choicenet"),
-    "cleanlab": cleanlab_on_logistic,
-    "datalab": datalab_on_features,
-    "umn": on_features("umn"),
-    "scratch_5": from_scratch("cross_entropy", 5),
-    "scratch_15": from_scratch("cross_entropy", 15),
-    "scratch_45": from_scratch("cross_entropy", 45),
-    "budget_2": within_budget(2),
-    "budget_10": within_budget(10),
-    "budget_30": within_budget(30),
-    "finetuned_cross_entropy": finetuned("cross_entropy"),
-    "finetuned_cross_entropy_3": finetuned("cross_entropy", 3),
-    "finetuned_choicenet": finetuned("choicenet"),
-    "finetuned_coteaching": finetuned("coteaching"),
-    "finetuned_l2b": finetuned("l2b"),
-    "finetuned_umn": finetuned("umn"),
+def simifeat(task: Task) -> Row:
+    """Votes of the nearest rows by cosine on the networks' own numbers, as SimiFeat ranks (Zhu et al. 2022)."""
+    from sklearn.neighbors import NearestNeighbors
+
+    unit = task.raw[:, 0] / np.maximum(np.linalg.norm(task.raw[:, 0], axis=1, keepdims=True), 1e-12)
+    search = NearestNeighbors(n_neighbors=SIMIFEAT_NEIGHBOURS + 1, algorithm="brute").fit(unit)
+    near = search.kneighbors(unit, return_distance=False)
+    votes = np.zeros((len(near), task.num_classes))
+    for column in near.T:  # the row itself votes too, as there
+        votes[np.arange(len(near)), task.given[column]] += 1 / near.shape[1]
+    own = votes[np.arange(len(near)), task.given]
+    doubt = -np.log(np.maximum(own, 1e-6))
+    flags = votes.argmax(1) != task.given
+    return {
+        "scores": {"SimiFeat": scored(task, -doubt)},
+        "flags": int(flags.sum()),
+        "flags_right": int((flags & task.is_wrong).sum()),
+    }
+
+
+def dimensions(task: Task) -> Row:
+    """Held-out likelihood and AUROC of two networks on so many principal components, and on the raw numbers."""
+    from engines.contract import TrainingData
+    from engines.noise_model.training import NoiseModelConfig
+    from engines.registry import ENGINES as SPECS
+
+    table = principal_components(task.raw, max(DIMENSIONS)).of(task.raw)[:, None]
+    data = TrainingData(None, task.given, task.num_classes, features=table)
+    notes = SPECS["noise_model"].train(data, NoiseModelConfig(), seed=task.run.seed, device="cpu").provenance
+    told = notes.notes["heldout_log_likelihood"]
+    found: Row = {"likelihood": {}, "scores": {}}
+    for name, value in told.items():
+        if name.endswith(", 2 rounds"):
+            found["likelihood"][name.partition(" ")[0]] = round(float(value), 4)
+    for size in (*DIMENSIONS, task.raw.shape[2]):
+        seen = table[:, :, :size] if size in DIMENSIONS else task.raw / task.raw.std()
+        for name in ("cross_entropy", "choicenet"):
+            trust = train(name, np.ascontiguousarray(seen), task).trust_score
+            found["scores"][f"{name} {size}"] = scored(task, trust)
+    return found
+
+
+METHODS: dict[str, Callable[[Task], Row]] = {
+    **{name: engine(name) for name in ENGINES},
+    "consensus": consensus,
+    "cleanlab": cleanlab,
+    "cleanlab_raw": cleanlab_raw,
+    "datalab": datalab,
+    "simifeat": simifeat,
+    "dimensions": dimensions,
 }
-SLOW = tuple(name for name in METHODS if name.startswith(("scratch", "budget", "finetuned")))
-"""Minutes a cell, or hours; run where they are named. None of them needs the features."""
+EVERYWHERE = (*ENGINES, "consensus", "cleanlab", "datalab", "simifeat")
+SLOW = ("cleanlab_raw", "dimensions")
+"""On few runs alone: the first seed of lite0, up to 3,000 rows."""
+
+
+def runs() -> Iterator[tuple[Run, str]]:
+    """Every run with its method, in the order in which they are made."""
+    main, others = ("aggre", "random1", "asym40", "pair45", "uni40"), ("uni20", "mnist_pair45", "mnist_uni20")
+    first = [Run(name, 3_000, 0, "lite0") for name in (*main, *others)]
+    first += [Run("photos", PHOTOS, seed, "lite0") for seed in range(6)]
+    grid = [Run(name, 3_000, 0, network) for network in ("both", "lite2") for name in main]
+    grid += [Run("photos", PHOTOS, seed, network) for network in ("both", "lite2") for seed in range(3)]
+    grid += [Run(name, 500, seed, "lite0") for seed in range(3) for name in main]
+    grid += [Run(name, 25_000, 0, "lite0") for name in ("asym40", "aggre", "pair45")]
+    grid += [Run(name, 3_000, seed, "lite0") for seed in (1, 2) for name in main]
+    grid += [Run("photos", PHOTOS, seed, "lite0") for seed in range(6, 10)]
+    grid += [Run(name, 25_000, 0, "lite0") for name in ("random1", "uni40")]
+    grid += [Run(name, 500, seed, "both") for seed in range(3) for name in main]
+    for run in first:
+        yield from ((run, method) for method in EVERYWHERE)
+    for run in first:
+        if run.seed == 0 and run.problem in ("photos", "aggre", "asym40", "pair45"):
+            yield from ((run, method) for method in SLOW)
+    for run in dict.fromkeys(grid):
+        if run not in first:
+            yield from ((run, method) for method in EVERYWHERE)
 
 
 def main() -> None:
-    """Run every missing cell."""
-    arguments = _arguments()
-    torch.set_num_threads(arguments.threads)
-    began = time.monotonic()
-    sources: dict[str, Source] = {}
-    wanted = [one for one in PROBLEMS if one.name in (arguments.problems or MAIN)]
-    methods = arguments.methods or [name for name in METHODS if name not in SLOW]
-    for seed in arguments.seeds:
-        for problem in wanted:
-            for method in methods:
-                key = f"{problem.name}|{seed}|{method}"
-                if key in load_results(arguments.out)["cells"]:
-                    continue
-                if arguments.minutes and time.monotonic() - began > 60 * arguments.minutes:
-                    print("out of time; the same command goes on", flush=True)
-                    return
-                if problem.source not in sources:
-                    sees_features = any(name not in SLOW for name in methods)
-                    sources[problem.source] = open_source(problem.source, arguments, sees_features)
-                task = make_task(problem, sources[problem.source], seed)
-                _run_cell(key, problem, task, method, arguments)
+    """Make every missing run, then the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--page", action="store_true", help="write the page from the figures alone")
+    parser.add_argument("--again", nargs="+", choices=ENGINES, default=[], help="repeat these engines' runs")
+    parser.add_argument(
+        "--later", nargs="+", choices=ENGINES, default=[], help="leave these and the consensus out"
+    )
+    parser.add_argument("--rows", type=int, nargs="+", help="only runs of so many rows")
+    parser.add_argument("--minutes", type=float, default=0.0, help="stop before the next run after so long")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    if not arguments.page:
+        make(arguments)
+    from benchmarks.backbones_page import write  # with Matplotlib, which only the page needs
+
+    write(load(arguments.out), arguments.out)
 
 
-def open_source(name: str, arguments: argparse.Namespace, sees_features: bool) -> Source:
-    """The images of ``cifar`` (the half that the stand-in never saw) or ``clothing``, and their features."""
-    if name in ("cifar", PART, EARLY):
-        pixels, table = images.load("cifar10-train")
-        end = HALF + PART_ROWS if name == PART else None
-        pixels, table = pixels[HALF:end], table.iloc[HALF:end]
-        columns = {column: table[column].to_numpy(dtype=np.int64) for column in table.columns}
-        classes = tuple(str(number) for number in range(10))
+def make(arguments: argparse.Namespace) -> None:
+    """Make what is missing, a line each."""
+    began, now = time.monotonic(), commit()
+    stored = load(arguments.out)
+    repeated = {*arguments.again, *(["consensus"] if arguments.again else [])}
+    for run, method in runs():
+        if arguments.rows and run.rows not in arguments.rows:
+            continue
+        key = f"{run.key}|{method}"
+        if method in arguments.later or (arguments.later and method == "consensus"):
+            continue
+        if key in stored and (method not in repeated or stored[key]["commit"] == now):
+            continue
+        if arguments.minutes and time.monotonic() - began > 60 * arguments.minutes:
+            print("out of time; the same command goes on", flush=True)
+            return
+        task = task_of(run)
+        if method == "consensus" and not has_run(run):
+            print(f"{key}: arrays of its engines are not here; --again makes them", flush=True)
+            continue
+        cpu = time.process_time()
+        found = METHODS[method](task)
+        row = {
+            "key": key,
+            **dataclasses.asdict(run),
+            "method": method,
+            "commit": now,
+            "device": device()["cpu"],
+            "cpu_seconds": round(time.process_time() - cpu, 2),
+            "dimension": task.reduced.shape[2],
+            "noise_rate": round(float(task.is_wrong.mean()), 4),
+            **found,
+        }
+        with arguments.out.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        stored[key] = row
+        name, best = max(row["scores"].items(), key=lambda one: one[1]["auroc"])
+        print(f"{key}: {name} {best['auroc']:.4f} / {best['ap']:.3f}, {row['cpu_seconds']:.0f} s", flush=True)
+
+
+def load(path: Path) -> dict[str, Row]:
+    """The last line of every run."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    rows = [json.loads(line) for line in lines]
+    return {row["key"]: row for row in rows}
+
+
+def commit() -> str:
+    """The commit of the product that is measured, with a plus where its files differ from it."""
+    root = Path(__file__).resolve().parent.parent
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True).stdout
+
+    product = ("--", "auditor", "engines")
+    changed = git("status", "--porcelain", *product).strip()
+    return git("log", "-1", "--format=%h", *product).strip() + ("+" if changed else "")
+
+
+def scored(task: Task, trust: NDArray[np.floating]) -> dict[str, float]:
+    """AUROC, average precision and precision at as many flags as errors."""
+    found = scores_of(task.is_wrong, -np.asarray(trust, float))
+    return {name: round(value, 5) for name, value in found.items()}
+
+
+@lru_cache(maxsize=1)
+def task_of(run: Run) -> Task:
+    """Draw the labels of a run, and embed and reduce what it sees."""
+    problem = PROBLEMS[run.problem]
+    first = run.seed * run.rows if problem.source == "cifar" and run.rows < 25_000 else 0
+    parts = [_features(problem.source, name, first, run.rows) for name in NETWORKS[run.network]]
+    raw = parts[0] if len(parts) == 1 else np.concatenate([one / one.std() for one in parts], axis=1)
+    _, columns, classes = _source(problem.source)
+    truth = columns["label"][first : first + run.rows]
+    num_classes = len(classes)
+    if problem.noise in columns:
+        given = columns[problem.noise][first : first + run.rows]
+    elif problem.noise == "confused":
+        partner = np.array([classes.index(CONFUSED[name]) for name in classes])
+        hit = np.random.default_rng([run.seed, 15]).permutation(len(truth))[
+            : round(problem.rate * len(truth))
+        ]
+        given = truth.copy()
+        given[hit] = partner[truth[hit]]
     else:
-        pixels, labels, classes = photos()
-        columns = {"label": labels}
-    found = _features(name, pixels, arguments) if sees_features else None
-    pretrained = engine_bridge.Pretrained(arguments.backbone, str(arguments.weights), arguments.side)
-    return Source(pixels, columns, len(classes), classes, found, pretrained)
+        given = make_noise(problem.noise, truth, problem.rate, run.seed, num_classes=num_classes).labels
+    out = WORK / f"{run.key.replace('|', '-')}-reduced.npy"
+    if not out.exists():
+        building = out.with_suffix(".writing.npy")
+        backbone_bridge.reduce_features(raw[:, None], given, num_classes, building)
+        building.replace(out)
+    return Task(run, raw[:, None], np.load(out), given, truth, num_classes)
 
 
-def photos() -> tuple[NDArray[np.uint8], NDArray[np.int64], tuple[str, ...]]:
+def _features(source: str, network: str, first: int, rows: int) -> NDArray[np.float32]:
+    """(rows, D), embedded in blocks that are kept."""
+    parts = []
+    for block in range(first // BLOCK, -(-(first + rows) // BLOCK)):
+        path = WORK / f"{source}-{network.rpartition('_')[2]}-{SIDES[source]}px-{block}.npy"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pixels = _source(source)[0]
+            part = pixels[block * BLOCK : (block + 1) * BLOCK]
+            found = backbone_bridge.embed_array(
+                part,
+                name=network,
+                weights=weights.find(network, None).path,
+                side=SIDES[source],
+                views=1,
+                device="cpu",
+            )
+            building = path.with_suffix(".writing.npy")
+            np.save(building, found)
+            building.replace(path)
+        parts.append(np.load(path)[:, 0].astype(np.float32))
+    start = first - first // BLOCK * BLOCK
+    return np.concatenate(parts)[start : start + rows]
+
+
+@lru_cache(maxsize=3)
+def _source(name: str) -> tuple[NDArray[np.uint8], Mapping[str, Labels], tuple[str, ...]]:
+    """Images, label columns and the names of the classes."""
+    if name == "photos":
+        return _photos()
+    pixels, table = images.load("cifar10-train" if name == "cifar" else "mnist-test")
+    first = FIRST_ROW if name == "cifar" else 0
+    columns = {column: table[column].to_numpy(dtype=np.int64)[first:] for column in table.columns}
+    return pixels[first:], columns, tuple(str(number) for number in range(10))
+
+
+def _photos() -> tuple[NDArray[np.uint8], Mapping[str, Labels], tuple[str, ...]]:
     place = images.folder() / "clothing"
     classes = tuple(sorted(folder.name for folder in place.iterdir() if folder.is_dir()))
-    seen, labels = [], []
-    for number, name in enumerate(classes):
-        for path in sorted((place / name).iterdir()):
-            picture = (
-                Image.open(path).convert("RGB").resize((PHOTO_SIDE, PHOTO_SIDE), Image.Resampling.BICUBIC)
-            )
-            seen.append(np.asarray(picture).transpose(2, 0, 1))
-            labels.append(number)
-    return np.ascontiguousarray(np.stack(seen)), np.array(labels, dtype=np.int64), classes
+    paths = [path for name in classes for path in sorted((place / name).iterdir())]
+    side = SIDES["photos"]
+    seen = [
+        ImageOps.fit(Image.open(path).convert("RGB"), (side, side), Image.Resampling.BICUBIC)
+        for path in paths
+    ]
+    labels = np.array([classes.index(path.parent.name) for path in paths], dtype=np.int64)
+    return np.stack([np.asarray(one).transpose(2, 0, 1) for one in seen]), {"label": labels}, classes
 
 
-def _features(name: str, pixels: NDArray[np.uint8], arguments: argparse.Namespace) -> NDArray[np.float16]:
-    """(N, V, D), computed once and kept in the work folder; the cost is written beside the other cells."""
-    path = arguments.work / f"{name}-{arguments.views}v.npy"
-    if path.exists():
-        kept: NDArray[np.float16] = np.load(path, mmap_mode="r")
-        return kept
-    arguments.work.mkdir(parents=True, exist_ok=True)
-    network = backbone(arguments.backbone, arguments.weights, side=arguments.side)
-    if name == EARLY:
-        network.network = _EarlyStages(network.network)
-    began = time.process_time()
-    found = embed(pixels, network, views=arguments.views, device=torch.device("cpu"))
-    cost = {
-        "cpu_seconds": time.process_time() - began,
-        "rows": len(pixels),
-        "shape": list(found.shape),
-        "backbone": arguments.backbone,
-        "side": arguments.side,
-    }
-    beside = path.with_suffix(".writing.npy")
-    np.save(beside, found)
-    beside.replace(path)
-    update(arguments.out, "embedding", {name: cost})
-    print(f"embedding {name}: {cost['cpu_seconds']:.0f} CPU seconds", flush=True)
-    return np.asarray(found)
-
-
-class _EarlyStages(torch.nn.Module):
-    """A ResNet of timm without its last stage."""
-
-    def __init__(self, network: Any) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """(B, C, H, W) to (B, D)."""
-        one = self.network
-        seen = one.maxpool(one.act1(one.bn1(one.conv1(images))))
-        found: torch.Tensor = one.layer3(one.layer2(one.layer1(seen))).mean((2, 3))
-        return found
-
-
-def make_task(problem: Problem, source: Source, seed: int) -> Task:
-    """Draw the wrong labels of a problem; the seed decides them, and human labels are always the same."""
-    truth = source.columns["label"]
-    if problem.noise in source.columns:
-        given = source.columns[problem.noise]
-    elif problem.noise == "confused":
-        partner = np.array([source.classes.index(CONFUSED[name]) for name in source.classes])
-        hit = np.random.default_rng([seed, 15]).random(len(truth)) < problem.rate
-        given = np.where(hit, partner[truth], truth)
-    else:
-        given = make_noise(problem.noise, truth, problem.rate, seed, num_classes=source.num_classes).labels
-    return Task(source, given.astype(np.int64), truth, seed)
-
-
-def _of_engine(name: str, result: EngineResult, config: Mapping[str, Any]) -> Finding:
-    return Finding({name: result.trust_score}, result.pred_probs, config)
-
-
-def _run_cell(key: str, problem: Problem, task: Task, method: str, arguments: argparse.Namespace) -> None:
-    cpu = time.process_time()
-    finding = METHODS[method](task)
-    cpu_seconds = time.process_time() - cpu
-    wrong = task.given != task.truth
-    cell = {
-        "problem": problem.name,
-        "rows": len(wrong),
-        "seed": task.seed,
-        "method": method,
-        "noise_rate": float(wrong.mean()),
-        "cpu_seconds": cpu_seconds,
-        "scores": {
-            name: scores_of(wrong, -np.asarray(values, float)) for name, values in finding.trust.items()
-        },
-        "extra": dict(finding.extra),
-        "config": dict(finding.config),
-        "device": describe_device(resolve_device("cpu")),
-        "threads": torch.get_num_threads(),
-        "versions": versions(),
-    }
-    if finding.pred_probs is not None:
-        said = finding.pred_probs.argmax(axis=1)
-        cell["prediction_accuracy"] = float((said == task.truth).mean())
-    save_arrays(arguments.work, problem.name, task, method, finding)
-    update(arguments.out, "cells", {key: cell})
-    name, first = next(iter(cell["scores"].items()))
-    print(f"{key}: {name} {first['auroc']:.4f} / {first['ap']:.4f}, {cpu_seconds:.0f} CPU s", flush=True)
-
-
-def save_arrays(work: Path, problem: str, task: Task, method: str, finding: Finding) -> None:
-    """Keep what the consensus is computed from."""
-    folder = work / f"{problem}-{task.seed}"
-    folder.mkdir(parents=True, exist_ok=True)
-    np.savez(folder / "labels.npz", given=task.given, true=task.truth)
-    arrays = {f"trust {name}": np.asarray(values, np.float32) for name, values in finding.trust.items()}
-    arrays |= {
-        f"probs {name}": np.asarray(probs, np.float32) for name, probs in finding.witness_probs.items()
-    }
-    if finding.pred_probs is not None:
-        arrays["pred_probs"] = np.asarray(finding.pred_probs, np.float32)
-    np.savez(folder / f"{method}.npz", **arrays)
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--backbone", default="timm:resnet10t")
-    parser.add_argument("--weights", type=Path, required=True)
-    parser.add_argument("--side", type=int, default=64)
-    parser.add_argument("--views", type=int, default=4, help="as an audit takes by default")
-    parser.add_argument("--problems", nargs="+", choices=[one.name for one in PROBLEMS])
-    parser.add_argument(
-        "--methods", nargs="+", choices=list(METHODS), help="default: all but those from scratch"
-    )
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--minutes", type=float, default=0.0, help="stop before the next cell after so long")
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--work", type=Path, default=WORK)
-    return parser.parse_args()
+def _file(run: Run, name: str) -> Path:
+    return WORK / "runs" / f"{run.key.replace('|', '-')}-{name}.npz"
 
 
 if __name__ == "__main__":

@@ -5,8 +5,7 @@
 One cell is (data set, noise, rows, epochs, network, seed, method). Finished cells are kept, so the command goes
 on where it was stopped; ``--minutes 10`` stops it in time for a lease. Figures go to
 ``benchmarks/results/detection.json`` with device, versions, configs and seconds; ``python -m
-benchmarks.detection_report`` turns them into tables. The arrays that the consensus and the promises are computed
-from stay in ``--work``.
+benchmarks.detection_report`` turns them into tables. Arrays stay in ``--work``.
 
 Known truth is used to measure, never to train: no method sees it, and no noise rate is handed to any of them.
 """

@@ -1,8 +1,8 @@
-"""The detection table as two pictures: which method ranks best on which noise, and what a promise of 10 % became.
+"""The detection table as a picture: which method ranks best on which noise.
 
     python -m benchmarks.detection_plots
 
-Reads ``benchmarks/results/detection.json``; ``detection_auroc.png`` and ``detection_promises.png`` go beside it.
+Reads ``benchmarks/results/detection.json``; ``detection_auroc.png`` goes beside it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,9 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 
 from benchmarks.detection import RESULTS
-from benchmarks.detection_report import LEVEL, LONGER, VERIFIED, Table, scores_by_method, tables_of
+from benchmarks.detection_report import Table, scores_by_method, tables_of
 
 METHODS = {
-    f"{LONGER}, weights from 300 of 600 verified rows": "the same, 600 verified",
-    LONGER: "consensus, its plain 3 x epochs",
-    "consensus, no verified rows": "consensus",
     "l2b": "L2B",
     "coteaching": "Co-teaching + S2E",
     "choicenet": "ChoiceNet",
@@ -40,13 +37,12 @@ OURS, CONTROLS, PEERS = "#0072B2", "#6b7280", "#D55E00"
 
 
 def main() -> None:
-    """Draw both pictures."""
+    """Draw it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     stored = json.loads(options.results.read_text())
     draw_auroc(stored, options.results.with_name("detection_auroc.png"))
-    draw_promises(stored, options.results.with_name("detection_promises.png"))
 
 
 def draw_auroc(stored: dict[str, Any], path: Path) -> None:
@@ -66,11 +62,7 @@ def draw_auroc(stored: dict[str, Any], path: Path) -> None:
             values = [row["auroc"] for row in table.get(method, [])]
             if values:
                 colour = PEERS if title in ("cleanlab", "FiftyOne mistakenness") else CONTROLS
-                colour = (
-                    OURS
-                    if method.split(",")[0] in ("consensus", "l2b", "coteaching", "choicenet", "umn")
-                    else colour
-                )
+                colour = OURS if method in ("l2b", "coteaching", "choicenet", "umn") else colour
                 axis.plot([min(values), max(values)], [place, place], color=colour, linewidth=2)
                 axis.plot([np.mean(values)], [place], "o", color=colour, markersize=6)
         seeds = max(len(rows) for rows in table.values())
@@ -80,25 +72,6 @@ def draw_auroc(stored: dict[str, Any], path: Path) -> None:
         axis.set_axisbelow(True)
     for axis in axes[-1]:
         axis.set_xlabel("AUROC for wrong labels")
-    _save(figure, path)
-
-
-def draw_promises(stored: dict[str, Any], path: Path) -> None:
-    """Realised share of false flags by number of verified rows, a line a problem, under the promised level."""
-    figure, axis = pyplot.subplots(figsize=(10, 4.2))
-    for table in tables_of(stored):
-        found = table.consensus(stored)
-        if found:
-            realised = [
-                np.mean([one["promises"][str(size)]["realised"] for one in found]) for size in VERIFIED
-            ]
-            axis.plot(VERIFIED, realised, "o-", label=_title(table, stored))
-    axis.axhline(LEVEL, color="#000", linestyle="--", linewidth=1)
-    axis.text(VERIFIED[0], LEVEL + 0.002, "promised: at most 10 % on average", fontsize=8)
-    axis.set_xlabel("verified rows")
-    axis.set_ylabel("false flags, mean over 50 draws a seed")
-    axis.set_ylim(0, 0.13)
-    axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
     _save(figure, path)
 
 

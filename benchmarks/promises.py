@@ -3,8 +3,8 @@
     python -m benchmarks.promises --data ../shared/data
 
 The rankings are those of published out-of-sample probabilities of pretrained networks on CIFAR-10N, whose human
-errors are known, and the consensus of every run whose arrays ``benchmarks.detection`` and ``benchmarks.backbones``
-left (the first seed). Each cell is many draws; verdicts are the truth. Finished sets are kept. Writes
+errors are known, and the consensus on real features of every run of 25,000 rows that ``benchmarks.backbones``
+left here. Each cell is many draws; verdicts are the truth. Finished sets are kept. Writes
 ``promises.json``, ``promises.md`` and the picture of ``docs/trust.md``.
 """
 
@@ -29,7 +29,6 @@ from matplotlib import pyplot
 from auditor.statistics import (
     Looks,
     Verified,
-    Witness,
     combine,
     draw_zones,
     promises,
@@ -40,9 +39,7 @@ from auditor.statistics import (
 from auditor.statistics.noise import noise_rate_from_verified
 from auditor.statistics.witnesses import given_margins
 from auditor.statistics.zones import head_size
-from benchmarks.backbones import WORK as ON_FEATURES
-from benchmarks.detection import WORK
-from benchmarks.detection_report import FILES, witnesses_of
+from benchmarks import backbones
 
 ROOT = Path(__file__).resolve().parent
 RESULTS = ROOT / "results" / "promises.json"
@@ -53,7 +50,8 @@ NETWORKS = {
     "swin_base_patch4_window7_224": "Swin-B",
 }
 LABELS = {"label_aggre": "aggre", "label_random1": "random1"}
-ON_THEM = ("cross_entropy", "coteaching", "l2b", "choicenet", "umn", "neighbours")
+ON_FEATURES = 25_000
+"""Rows of the runs of ``benchmarks.backbones`` that are ranked by their consensus."""
 LOOKS = (50, 100, 200, 400, 800, 1600)
 LEVELS = (0.05, 0.10, 0.20)
 NUM_ROWS = 50_000
@@ -67,7 +65,7 @@ SHARPENED = (
     "verdict decides whether strata are used. Simulated worlds and 12 other sets (heads on 5,000 images, 60 draws "
     "each) say what it can cost: where the ranking knows nothing the interval is up to 5 % wider, with a ranking "
     "that tells right from wrong 2 to 35 % narrower; below 10 expected rows in a stratum it was up to 13 % wider, "
-    "so strata are not used there. Rows without it are of sets whose arrays are no longer here.",
+    "so strata are not used there.",
     "",
     "**The difference estimator with chances of error** as predictions was tried and is not used. Its interval by "
     "betting without replacement (Waudby-Smith and Ramdas 2024; one bet for all zones, in proportion to what a row "
@@ -94,8 +92,6 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=ROOT.parent.parent / "shared" / "data")
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--work", type=Path, default=WORK)
-    parser.add_argument("--features", type=Path, default=ON_FEATURES)
     arguments = parser.parse_args()
     kept = json.loads(arguments.out.read_text())["rows"] if arguments.out.exists() else []
     rows = {(row["network"], row["labels"]): row for row in kept if "running" in row}
@@ -149,26 +145,13 @@ def _sets(
                 truth,
                 _guess(probs, given),
             )
-    for folder in sorted(arguments.work.glob("*-*-*-0")):
-        if witnesses := witnesses_of(folder, FILES):
-            yield _of_consensus(folder, witnesses, "")
-    for folder in sorted(arguments.features.glob("*-0")):
-        witnesses = [witness_of(folder, name) for name in ON_THEM if (folder / f"{name}.npz").exists()]
-        if len(witnesses) == len(ON_THEM):
-            yield _of_consensus(folder, witnesses, " on features")
-
-
-def _of_consensus(
-    folder: Path, witnesses: Sequence[Witness], where: str
-) -> tuple[str, str, NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], float]:
-    """A set that engines were run on, ranked by all of them without a verified row."""
-    labels = np.load(folder / "labels.npz")
-    num_classes = int(labels["true"].max()) + 1
-    whole = combine(witnesses, labels["given"], num_classes)
-    title = f"consensus{where} of " + ", ".join(one.name for one in witnesses)
-    share = share_for_head(whole.guess.noise_rate)
-    trust = whole.reading.trust_score
-    return title, folder.name, trust, labels["given"], labels["true"], share
+    for run in dict.fromkeys(run for run, _ in backbones.runs()):
+        task = backbones.task_of(run) if run.rows == ON_FEATURES and backbones.has_run(run) else None
+        if task is not None:
+            found = backbones.pooled(task)
+            share = share_for_head(found.guess.noise_rate)
+            trust = found.reading.trust_score
+            yield f"consensus on {run.network}", run.problem, trust, task.given, task.truth, share
 
 
 def _labels(folder: Path) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]:
@@ -181,13 +164,6 @@ def _guess(probabilities: NDArray[np.float32], given: NDArray[np.int64]) -> floa
     """The share that the product cuts the head by, from the predictions alone."""
     whole = combine([witness_from_probabilities(probabilities, given, name="network")], given, 10)
     return share_for_head(whole.guess.noise_rate)
-
-
-def witness_of(folder: Path, name: str) -> Witness:
-    """One engine of ``benchmarks.backbones`` as the product sees it."""
-    arrays = np.load(folder / f"{name}.npz")
-    trust = next(key for key in arrays.files if key.startswith("trust "))
-    return Witness(name, arrays[trust], arrays["pred_probs"], name == "neighbours")
 
 
 def measure(
@@ -322,14 +298,10 @@ def page(found: Mapping[str, Any]) -> str:
         "# What a promise costs",
         "",
         f"{found['draws']} draws a cell; rankings of pretrained networks on CIFAR-10N (50,000 labels, human "
-        "errors) and of the consensus on the runs of `benchmarks.detection` and `benchmarks.backbones` (first "
-        "seed); verdicts = the truth. "
+        "errors), and of the [consensus on real features](backbones.md), 25,000 rows; verdicts = the truth. "
         "The head is cut at twice the share that the predictions alone guess; 70 % of the looks are there. "
         "*Running* is the promise that holds at every look and level together: all looks are in the head, in "
         "random order.",
-        "",
-        "Rows of a consensus of engines from scratch are by the weights of an earlier version, and their arrays "
-        "are no longer here; all others are of today's.",
         "",
         "## Looks for a list with half of all wrong labels",
         "",

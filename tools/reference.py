@@ -15,7 +15,7 @@ import click
 from auditor.bridges.engine_bridge import export_columns
 from auditor.cli.commands import cli
 from auditor.ground.vocabulary import DECISIONS
-from benchmarks import detection_readme
+from benchmarks import backbones_page, detection_readme
 from benchmarks.detection import RESULTS
 from engines.registry import ENGINES
 from tools.pages import DOCS, ROOT, replace_block
@@ -97,7 +97,8 @@ def blocks() -> dict[tuple[Path, str], str]:
         (DOCS / "commands.md", "commands"): commands(),
         (DOCS / "columns.md", "columns"): columns(),
         (DOCS / "benchmarks.md", "detection"): detection_readme.table(stored),
-        (ROOT / "README.md", "six rows"): detection_readme.six_rows(stored),
+        (DOCS / "benchmarks.md", "features"): backbones_page.short_table([500, 3_000, 25_000]),
+        (ROOT / "README.md", "features"): backbones_page.short_table([3_000]),
     }
 
 

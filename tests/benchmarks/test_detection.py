@@ -51,13 +51,8 @@ def test_table__networks_are_not_averaged_together() -> None:
     told = {"problem": "mnist-sym20", "rows": 10_000, "epochs": 10}
     stored = {
         "cells": {"a": told | {"network": "mlp"}, "b": told | {"network": "conv4"}},
-        "consensus": {
-            "mnist-sym20-10000-10-0": {"of": "mlp"},
-            "mnist-sym20-10000-10-conv4-0": {"of": "conv4"},
-        },
     }
     tables = tables_of(stored)
     assert [table.network for table in tables] == ["conv4", "mlp"]
     for table in tables:
         assert [cell["network"] for cell in table.cells(stored)] == [table.network]
-        assert [found["of"] for found in table.consensus(stored)] == [table.network]

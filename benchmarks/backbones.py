@@ -331,13 +331,14 @@ def runs() -> Iterator[tuple[Run, str]]:
     main, others = ("aggre", "random1", "asym40", "pair45", "uni40"), ("uni20", "mnist_pair45", "mnist_uni20")
     first = [Run(name, 3_000, 0, "lite0") for name in (*main, *others)]
     first += [Run("photos", PHOTOS, seed, "lite0") for seed in range(6)]
-    grid = [Run(name, 3_000, 0, network) for network in ("both", "lite2") for name in main]
-    grid += [Run("photos", PHOTOS, seed, network) for network in ("both", "lite2") for seed in range(3)]
+    grid = [Run(name, 3_000, 0, "both") for name in main]
     grid += [Run(name, 500, seed, "lite0") for seed in range(3) for name in main]
-    grid += [Run(name, 25_000, 0, "lite0") for name in ("asym40", "aggre", "pair45")]
+    grid += [Run("photos", PHOTOS, seed, network) for network in ("both", "lite2") for seed in range(3)]
+    grid += [Run(name, 25_000, 0, "lite0") for name in ("asym40", "aggre")]
+    grid += [Run(name, 3_000, 0, "lite2") for name in main]
     grid += [Run(name, 3_000, seed, "lite0") for seed in (1, 2) for name in main]
     grid += [Run("photos", PHOTOS, seed, "lite0") for seed in range(6, 10)]
-    grid += [Run(name, 25_000, 0, "lite0") for name in ("random1", "uni40")]
+    grid += [Run(name, 25_000, 0, "lite0") for name in ("pair45", "random1", "uni40")]
     grid += [Run(name, 500, seed, "both") for seed in range(3) for name in main]
     for run in first:
         yield from ((run, method) for method in EVERYWHERE)

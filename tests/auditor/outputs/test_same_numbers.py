@@ -1,4 +1,4 @@
-"""Numbers that name the same thing are one number on every surface of one home (the table in docs/trust.md)."""
+"""Numbers with one name are one number on every surface of one home (the table in docs/architecture.md)."""
 
 from __future__ import annotations
 

@@ -272,6 +272,20 @@ def test_tables__are_defined_in_models_only() -> None:
     assert tables == {"auditor/catalog/models.py"}
 
 
+SERVICES = (
+    *("auditor/audits/", "auditor/backbones/", "auditor/catalog/", "auditor/importing/", "auditor/jobs/"),
+    *("auditor/review/", "auditor/masks/deciding.py", "auditor/api/dataset.py", "auditor/pictures/cache.py"),
+    *("auditor/fiftyone_bridge/actions.py", "auditor/fiftyone_bridge/pull.py"),
+)
+"""Who may hold a transaction open over several steps; all others ask one thing at a time (``db.ask``)."""
+
+
+def test_session__is_held_by_services_only() -> None:
+    names = {"auditor.catalog.db.session", "sqlmodel.Session", "sqlalchemy.orm.Session"}
+    holders = {_id(path) for path in ALL_FILES if imports_of(path) & names}
+    assert sorted(name for name in holders if not name.startswith(SERVICES)) == []
+
+
 def test_import__does_not_load_torch() -> None:
     modules = ("engines.contract", "auditor", "auditor.audits.plan", "auditor.cli.commands")
     code = f"import sys, {', '.join(modules)}; sys.exit('torch' in sys.modules)"

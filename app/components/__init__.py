@@ -65,7 +65,7 @@ def review_bench(
         audit_id: whose ranking and evidence is shown.
         class_names: the dataset's classes.
         reviewer: who decides.
-        queue: which samples, as ``bench.suspect_filter`` reads it.
+        queue: which samples, as ``queues.suspect_filter`` reads it.
         mode: ``card`` or ``grid`` to open with.
         page_size: tiles on a page.
         refresh: another number loads the page afresh, for example after a batch was undone.

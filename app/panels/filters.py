@@ -9,11 +9,10 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app.server import bench
 from app.session import choices as kept
 from app.session import readers, state
 from app.session.words import plain
-from auditor.audits import arrays
+from auditor.audits import arrays, queues
 from auditor.catalog.records import Audit, Dataset
 from auditor.catalog.scores import STRONG_DISAGREEMENT
 from auditor.ground.wording import plural
@@ -157,7 +156,7 @@ def _choose_classes(
     labels = [state.ALL, *sorted(label for label in readers.class_counts(dataset) if label >= 0)]
     pairs, sizes = [], None
     if "engine" not in queue:  # what one engine sees is no column to count by
-        table = readers.pair_counts(audit, bench.suspect_filter(queue, audit))
+        table = readers.pair_counts(audit, queues.suspect_filter(queue, audit))
         pairs = table.head(MOST_PAIRS).astype(int).to_numpy().tolist()
         sizes = {name: table.groupby(f"{name}_label")["count"].sum() for name in ("given", "suggested")}
 

@@ -10,9 +10,9 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from app import components
-from app.server import bench
 from app.session import readers, words
 from app.session.failures import shown
+from auditor.audits import queues
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import DECISIONS
 from auditor.review import decisions
@@ -23,7 +23,7 @@ TAGS = {name: one.of_many for name, one in DECISIONS.items() if one.of_many}
 
 def draw(dataset: Dataset, audit: Audit, queue: dict[str, Any], reviewer: str) -> None:
     """What is inside, the bench on it, and the batch decision."""
-    inside = bench.inside(audit, queue["region"])
+    inside = queues.inside(audit, queue["region"])
     given = readers.given_labels(dataset)[inside]
     head, tag = st.columns([2.3, 1.1], vertical_alignment="bottom")
     head.subheader(f"{words.plural(len(inside), 'sample')} in the region", anchor=False)

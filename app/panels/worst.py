@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from app.server import bench, masks, pictures
+from app.server import masks, pictures
 from app.session import readers, words
 from app.session.words import plain
+from auditor.audits import queues
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.numbers import figure, number_text
 from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
@@ -22,9 +23,9 @@ SIDE = 320
 
 def draw(dataset: Dataset, audit: Audit, count: int) -> int:
     """Draw the worst unchecked suspects, or of those checked where all are; returns how many are shown."""
-    page = bench.queue_page(audit, {"undecided": True, "issues": True}, limit=count)
+    page = queues.page(audit, {"undecided": True, "issues": True}, limit=count)
     if page.empty:
-        page = bench.queue_page(audit, {"issues": True}, limit=count)
+        page = queues.page(audit, {"issues": True}, limit=count)
     if dataset.task == SEGMENTATION:
         _draw_masks(dataset, audit, page)
     elif dataset.task == REGRESSION:

@@ -6,11 +6,10 @@ import pandas as pd
 import streamlit as st
 
 from app.panels import charts
-from app.server import bench
 from app.session import readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
-from auditor.audits import statements
+from auditor.audits import queues, statements
 from auditor.catalog.records import Audit, Dataset
 from auditor.outputs.report import conflict_sentence
 from auditor.statistics import Interval, NoiseRate, shared_sentence
@@ -105,7 +104,7 @@ def said_of(move: statements.Move) -> str:
 
 def suspects_by_class(audit: Audit, **narrowed: object) -> pd.Series:
     """Suspects by given label, as the queue that a row leads to counts them."""
-    pairs = readers.pair_counts(audit, bench.suspect_filter({"issues": True, **narrowed}, audit))
+    pairs = readers.pair_counts(audit, queues.suspect_filter({"issues": True, **narrowed}, audit))
     return pairs.groupby("given_label")["count"].sum()
 
 

@@ -16,7 +16,7 @@ from app.session import readers, sign_in, state
 from app.session.access import OWNER
 from app.session.failures import shown
 from auditor.catalog import datasets
-from auditor.catalog.db import session
+from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import RELABEL
 from auditor.masks import deciding, listing
@@ -61,8 +61,7 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
 
 def asked(dataset: Dataset, audit: Audit, sample_id: int) -> dict[str, Any]:
     """A random sample as the screen shows it: its given outline alone."""
-    with session() as open_session:
-        sample = datasets.sample(open_session, dataset.id, sample_id)
+    sample = ask(datasets.sample, dataset.id, sample_id)
     return {
         "question": "Is the orange outline right?",
         "layers": [f"mask/{audit.id}/{sample_id}/{masks.GIVEN}.png"],

@@ -5,7 +5,6 @@ Plain mappings in, plain mappings out; ``routes.py`` puts HTTP around it and the
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from collections.abc import Mapping, Sequence
@@ -16,33 +15,25 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from app.server import bodies, geometry
-from auditor.audits import arrays
+from auditor.audits import arrays, queues
 from auditor.audits import progress as review_progress
-from auditor.catalog import audits, claims, datasets, folders, reviews, scores
-from auditor.catalog.db import session
+from auditor.catalog import folders, reading, reviews, scores
+from auditor.catalog.db import ask
 from auditor.catalog.records import Audit
 from auditor.ground.errors import AuditorError, CatalogError, NotFoundError, ReviewError
 from auditor.ground.settings import Settings, settings
 from auditor.ground.vocabulary import CLASSIFICATION, DISPUTED, RULING
 from auditor.ground.wording import evidence, odds_of_suggestion, odds_of_wrong, percent
 from auditor.review import decisions, head_order, schema
-from auditor.review import log as decision_log
 
-MAX_PAGE = 300
 MOST_DRAWN = 60_000
 """Points of a map that travel to the browser first, under a megabyte; a region is looked up among all samples."""
 MOST_IN_VIEW = 200_000
 """Points of the part of a map that is in view, which follow them."""
 Box = tuple[float, float, float, float]
-MAX_SELECTED = 30_000
-"""Most samples of a region that a queue holds, the most suspicious of them."""
-ASKED_OF_REGION = 1_000
-"""Samples of a region that are asked for at a time."""
 MOST_ACCEPTED = 200
 """Most suggestions accepted in one step: as many pictures as a person looks through."""
 EXEMPLARS = 6
-MOST_PAGES_SEARCHED = 40
-"""Pages that are searched for samples on which one engine differs, before the queue counts as ended."""
 
 
 def _audit_of_classes(audit_id: int) -> Audit:
@@ -52,9 +43,7 @@ def _audit_of_classes(audit_id: int) -> Audit:
         ReviewError: it is of masks or numbers.
         NotFoundError: no such audit.
     """
-    with session() as open_session:
-        audit = audits.get(open_session, audit_id)
-        dataset = datasets.by_id(open_session, audit.dataset_id)
+    audit, dataset = reading.audit_and_dataset(audit_id)
     if dataset.task != CLASSIFICATION:
         raise ReviewError(
             f"The labels of {dataset.name} are no classes; open the screen of its kind of labels."
@@ -65,33 +54,15 @@ def _audit_of_classes(audit_id: int) -> Audit:
 def queue(payload: Mapping[str, Any]) -> dict[str, Any]:
     """One page of suspects behind ``after``: a rank, or a sample_id where the queue has the order of the files."""
     body = schema.read(bodies.Queue, payload)
-    where, after, limit = body.filters, body.after, min(MAX_PAGE, body.limit or 60)
+    where, after, limit = body.filters, body.after, min(queues.MAX_PAGE, body.limit or 60)
     audit = _audit_of_classes(body.audit)
     elsewhere: list[str] = []
     if body.reviewer is None or not where.get("undecided"):
-        page = queue_page(audit, where, after=after, limit=limit)
+        page = queues.page(audit, where, after=after, limit=limit)
     else:
-        page, elsewhere = _leased_page(audit, where, after, limit, body.reviewer, body.ahead or 0)
-    with session() as open_session:
-        standing = _review_ids(open_session, audit.dataset_id, page)
+        page, elsewhere = queues.leased_page(audit, where, after, limit, body.reviewer, body.ahead or 0)
+    standing = _review_ids(audit, page)
     return {"items": [_item(row, standing, audit) for row in page.to_dict("records")], "elsewhere": elsewhere}
-
-
-def _leased_page(
-    audit: Audit, where: Mapping[str, Any], after: int | None, limit: int, reviewer: str, ahead: int
-) -> tuple[pd.DataFrame, list[str]]:
-    """A page of what nobody else looks at, its first ``ahead`` samples leased; or who holds the rest."""
-    with session() as open_session:
-        datasets.lock(open_session, audit.dataset_id)
-        claims.give_up(open_session, audit.dataset_id, reviewer)
-        page = _page(open_session, audit, {**where, "free_for": reviewer}, after, limit)
-        first = [int(one) for one in page.sample_id.head(ahead)]
-        claims.take(open_session, audit.dataset_id, first, reviewer)
-        if len(page):
-            return page, []
-        rest = [int(one) for one in _page(open_session, audit, where, after, limit).sample_id]
-        held = claims.holders(open_session, audit.dataset_id, rest, apart_from=reviewer)
-    return page, sorted(set(held.values()))
 
 
 def lease(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,63 +71,20 @@ def lease(payload: Mapping[str, Any]) -> dict[str, Any]:
     ``held``: who looks at the others; ``decided``: who has decided on one meanwhile. Both by sample_id.
     """
     body = schema.read(bodies.Lease, payload)
-    dataset_id, reviewer, wanted = body.dataset, body.reviewer, body.samples[:MAX_PAGE]
-    with session() as open_session:
-        datasets.lock(open_session, dataset_id)
-        if not datasets.has(open_session, dataset_id):
-            raise NotFoundError(f"There is no dataset {dataset_id}; it was removed.")
-        held = claims.take(open_session, dataset_id, wanted, reviewer)
-        counting = reviews.outcomes(open_session, dataset_id, wanted)
-    decided = {str(one): row.reviewer for one, row in counting.items() if row.reviewer != reviewer}
+    held, counting = queues.lease(body.dataset, body.samples[: queues.MAX_PAGE], body.reviewer)
+    decided = {str(one): row.reviewer for one, row in counting.items() if row.reviewer != body.reviewer}
     return {"held": {str(one): name for one, name in held.items()}, "decided": decided}
 
 
 def queue_size(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """How many samples the queue holds now; None where only its pages tell (see ``_page``).
+    """How many samples the queue holds now; None where only its pages tell (see ``queues.sizes``).
 
     ``whole`` counts the queue's checked samples too, ``checked`` only those; both None for a queue in random order
     and for what one engine sees.
     """
     body = schema.read(bodies.Queue, payload)
-    where = body.filters
-    audit = _audit_of_classes(body.audit)
-    unknown = {"total": None, "whole": None, "checked": None}
-    if where.get("engine") is not None:
-        return unknown
-    if where.get("order"):
-        order = head_order.of_audit(body.audit)
-        return unknown | {"total": 0 if order is None else len(head_order.waiting(order))}
-    either = {**where, "undecided": False, "decided": False}
-    asked = suspect_filter(either, audit)
-    whole = _whole_count(audit, asked)
-    with session() as open_session:
-        checked = scores.count(open_session, audit, dataclasses.replace(asked, only_decided=True))
-        total = checked if where.get("decided") else whole
-        if where.get("undecided") and not where.get("decided"):
-            total = scores.count_undecided(open_session, audit, asked, whole)
+    total, whole, checked = queues.sizes(_audit_of_classes(body.audit), body.filters)
     return {"total": total, "whole": whole, "checked": checked}
-
-
-def _whole_count(audit: Audit, where: scores.SuspectFilter) -> int:
-    """How many samples a filter leaves that asks nothing about decisions: counted once for the audit's scores."""
-    kept = {scores.SuspectFilter(): "num_ranked", scores.SuspectFilter(only_issues=True): "num_label_issues"}
-    if (known := audit.summary.get(kept.get(where, ""))) is not None:
-        return int(known)
-    if where.decided_by is not None or where.free_for is not None:
-        with session() as open_session:
-            return scores.count(open_session, audit, where)
-    return _counted(settings(), audit.id, _scores_version(audit), where)
-
-
-@functools.lru_cache(maxsize=256)
-def _counted(home: Settings, audit_id: int, version: str, where: scores.SuspectFilter) -> int:  # noqa: ARG001
-    with session() as open_session:
-        return scores.count(open_session, audits.get(open_session, audit_id), where)
-
-
-def _scores_version(audit: Audit) -> str:
-    """Changes whenever the audit's scores do, and with an audit that has the id of one that was removed."""
-    return f"{audit.created_at} {audit.finished_at} {audit.summary.get('settled_at')}"
 
 
 @folders.checked_once()
@@ -166,21 +94,21 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
     audit_id, sample_id = body.audit, body.sample
     audit = _audit_of_classes(audit_id)
     story = arrays.evidence(audit_id, sample_id)
-    with session() as open_session:
 
-        def trusted(label: int) -> list[int]:
-            found = scores.most_trusted(open_session, audit_id, label, EXEMPLARS + 1) if label >= 0 else []
-            return [one for one in found if one != sample_id][:EXEMPLARS]
+    def trusted(label: int) -> list[int]:
+        found = ask(scores.most_trusted, audit_id, label, EXEMPLARS + 1) if label >= 0 else []
+        return [one for one in found if one != sample_id][:EXEMPLARS]
 
-        groups = {
-            "given": trusted(story.given_label),
-            "suggested": trusted(story.suggested_label),
-            "neighbours": list(story.neighbours),
-            "duplicates": list(story.duplicates),
-        }
-        every = sorted({one for group in groups.values() for one in group})
-        rows = {row.sample_id: row for row in datasets.samples(open_session, audit.dataset_id, every)}
-        said = reviews.opinions(open_session, audit.dataset_id, sample_id)
+    groups = {
+        "given": trusted(story.given_label),
+        "suggested": trusted(story.suggested_label),
+        "neighbours": list(story.neighbours),
+        "duplicates": list(story.duplicates),
+    }
+    rows = reading.samples_by_id(
+        audit.dataset_id, sorted({one for group in groups.values() for one in group})
+    )
+    said = ask(reviews.opinions, audit.dataset_id, sample_id)
     shown = {
         name: [
             {"sample": one, "given": rows[one].given_label, "filepath": rows[one].filepath}
@@ -229,9 +157,8 @@ def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
     undone = decisions.undo_last(audit.dataset_id, body.reviewer)
     if not undone:
         return {"undone": 0, "items": [], "unseen": False}
-    with session() as open_session:
-        page = scores.page_of(open_session, audit, [row.sample_id for row in undone]).head(MAX_PAGE)
-        standing = _review_ids(open_session, audit.dataset_id, page)
+    page = ask(scores.page_of, audit, [row.sample_id for row in undone]).head(queues.MAX_PAGE)
+    standing = _review_ids(audit, page)
     if page.empty:
         raise ReviewError(f"Sample {undone[0].sample_id} is undone; it is not part of this audit's list.")
     items = [_item(row, standing, audit) for row in page.to_dict("records")]
@@ -247,7 +174,7 @@ def acceptable(payload: Mapping[str, Any]) -> dict[str, Any]:
     body = schema.read(bodies.Acceptable, payload)
     audit = _audit_of_classes(body.audit)
     where = {**body.filters, "undecided": True, "free_for": body.reviewer, "sort": None}
-    page = queue_page(audit, where, limit=min(MOST_ACCEPTED, max(1, body.top)))
+    page = queues.page(audit, where, limit=min(MOST_ACCEPTED, max(1, body.top)))
     page = page[(page.suggested_label >= 0) & (page.suggested_label != page.given_label)]
     is_known = not (_is_guess(audit) or _suggestion_is_guess(audit))
     items = []
@@ -271,8 +198,7 @@ def accept(payload: Mapping[str, Any]) -> dict[str, Any]:
 def newest(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Number of the newest row of the log: windows ask every other second whether somebody decided something."""
     audit = _audit_of_classes(schema.read(bodies.OfAudit, payload).audit)
-    with session() as open_session:
-        return {"newest": reviews.newest(open_session, audit.dataset_id)}
+    return {"newest": ask(reviews.newest, audit.dataset_id)}
 
 
 def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -282,16 +208,15 @@ def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
     audit = _audit_of_classes(body.audit)
     upcoming = None
     if any(value not in (None, False) for name, value in where.items() if name != "undecided"):
-        upcoming = queue_page(audit, {**where, "undecided": True}, limit=review_progress.PACE_WINDOW)
+        upcoming = queues.page(audit, {**where, "undecided": True}, limit=review_progress.PACE_WINDOW)
     reviewer = body.reviewer
     seen = review_progress.progress(audit.dataset_id, audit.id, queue=upcoming, reviewer=reviewer)
-    with session() as open_session:
-        newest = reviews.newest(open_session, audit.dataset_id)
-        told = (
-            []
-            if reviewer is None or body.since is None
-            else reviews.overruled(open_session, audit.dataset_id, reviewer, after=body.since)
-        )
+    newest = ask(reviews.newest, audit.dataset_id)
+    told = (
+        []
+        if reviewer is None or body.since is None
+        else ask(reviews.overruled, audit.dataset_id, reviewer, after=body.since)
+    )
     return {
         "newest": newest,
         "overruled": [
@@ -326,91 +251,18 @@ def _of_order(audit: Audit, where: Mapping[str, Any]) -> str:
     return f"{found.num_looks:,} of the {found.num_head:,} labels of the head are looked at."
 
 
-def suspect_filter(
-    where: Mapping[str, Any], audit: Audit, *, after: int | None = None
-) -> scores.SuspectFilter:
-    """The filter that a page's mapping names; a region of the map becomes the samples inside it."""
-    region, share = where.get("region"), where.get("share")
-    search = str(where.get("search") or "").strip()
-    ids = None if region is None else sorted(worst_inside(audit, region).sample_id.tolist())
-    if where.get("disputed"):
-        disputed = set(decision_log.disputed(audit.dataset_id))
-        ids = sorted(disputed if ids is None else disputed & set(ids))[:MAX_SELECTED]
-    if search.startswith("#"):
-        asked = [int(search[1:])] if search[1:].isdecimal() else []
-        ids = asked if ids is None else sorted(set(asked) & set(ids))
-    return scores.SuspectFilter(
-        given_label=where.get("given"),
-        suggested_label=where.get("suggested"),
-        split=where.get("split"),
-        only_issues=bool(where.get("issues")),
-        only_undecided=bool(where.get("undecided")),
-        only_decided=bool(where.get("decided")),
-        min_agreement=where.get("agreement"),
-        min_disagreement=where.get("disagreement"),
-        max_rank=where.get("max_rank"),
-        by_sample=by_sample(where),
-        after=after,
-        filepath_has=search if search and not search.startswith("#") else None,
-        decided_by=where.get("by"),
-        free_for=where.get("free_for"),
-        share=None if share is None else (int(share[0]), int(share[1])),
-        sample_ids=None if ids is None else tuple(ids),
-    )
-
-
-def inside(audit: Audit, region: Mapping[str, Any]) -> NDArray[np.int64]:
-    """sample_ids, in their order, whose point on a map lies inside the region's polygon."""
-    return _inside(settings(), audit.id, str(audit.created_at), *_as_key(region))
-
-
-@functools.lru_cache(maxsize=8)
-def _inside(
-    home: Settings,  # noqa: ARG001
-    audit_id: int,
-    version: str,  # noqa: ARG001
-    engine: str,
-    polygon: tuple[tuple[float, float], ...],
-) -> NDArray[np.int64]:
-    points = arrays.map_points(audit_id, engine)
-    return np.flatnonzero(geometry.contains(np.asarray(polygon, dtype=np.float64), points))
-
-
-def _as_key(region: Mapping[str, Any]) -> tuple[str, tuple[tuple[float, float], ...]]:
-    return str(region["engine"]), tuple((float(x), float(y)) for x, y in region["polygon"])
-
-
-def worst_inside(audit: Audit, region: Mapping[str, Any]) -> pd.DataFrame:
-    """sample_id and rank of the most suspicious samples of a region, at most ``MAX_SELECTED``, the worst first."""
-    return _worst_inside(settings(), audit.id, _scores_version(audit), *_as_key(region))
-
-
-@functools.lru_cache(maxsize=32)
-def _worst_inside(
-    home: Settings,  # noqa: ARG001
-    audit_id: int,
-    version: str,  # noqa: ARG001
-    engine: str,
-    polygon: tuple[tuple[float, float], ...],
-) -> pd.DataFrame:
-    with session() as open_session:
-        audit = audits.get(open_session, audit_id)
-    return arrays.worst_of(audit, inside(audit, {"engine": engine, "polygon": polygon}), most=MAX_SELECTED)
-
-
 def map_bytes(audit_id: int, engine: str, box: Box | None = None) -> bytes:
     """Points of a map and what colours them, packed for the canvas (``geometry.pack``).
 
     Of many samples an overview: the worst suspects and others, as dense everywhere as all are. ``box`` (left, low,
     right, high, in the map's coordinates) asks for more of a part.
     """
-    with session() as open_session:
-        audit = audits.get(open_session, audit_id)
-        if engine not in (arrays.FEATURES, *audit.engines):
-            raise NotFoundError(f"Audit {audit_id} has no engine {engine!r}.")
+    audit = reading.audit(audit_id)
+    if engine not in (arrays.FEATURES, *audit.engines):
+        raise NotFoundError(f"Audit {audit_id} has no engine {engine!r}.")
     points = arrays.map_points(audit_id, engine)
     most = (MOST_DRAWN, MOST_IN_VIEW)
-    table = _drawn(settings(), audit_id, _scores_version(audit), engine, box, most)
+    table = _drawn(settings(), audit_id, queues.scores_version(audit), engine, box, most)
     decided = decisions.outcomes(audit.dataset_id)
     return geometry.pack(
         np.asarray(points),
@@ -435,96 +287,21 @@ def _drawn(
     """The scores of the samples that are drawn: at most so many of the whole map, and of a part of it."""
     most_drawn, most_in_view = most
     points = arrays.map_points(audit_id, engine)
-    with session() as open_session:
-        if len(points) <= most_drawn:
-            return scores.table(open_session, audit_id)
-        half = most_drawn // 2
-        if box is None:
-            chosen = geometry.stratified(points, most_drawn - half)
-            return scores.part_of_table(open_session, audit_id, chosen, worst=half)
-        left, low, right, high = box
-        inside = np.flatnonzero(_is_between(points[:, 0], left, right) & _is_between(points[:, 1], low, high))
-        chosen = inside[geometry.stratified(points[inside], most_in_view)]
-        table = scores.part_of_table(open_session, audit_id, chosen, worst=half)
-        return table[np.isin(table.sample_id, inside)].reset_index(drop=True)
+    if len(points) <= most_drawn:
+        return ask(scores.table, audit_id)
+    half = most_drawn // 2
+    if box is None:
+        chosen = geometry.stratified(points, most_drawn - half)
+        return ask(scores.part_of_table, audit_id, chosen, worst=half)
+    left, low, right, high = box
+    inside = np.flatnonzero(_is_between(points[:, 0], left, right) & _is_between(points[:, 1], low, high))
+    chosen = inside[geometry.stratified(points[inside], most_in_view)]
+    table = ask(scores.part_of_table, audit_id, chosen, worst=half)
+    return table[np.isin(table.sample_id, inside)].reset_index(drop=True)
 
 
 def _is_between(values: NDArray[np.floating], low: float, high: float) -> NDArray[np.bool_]:
     return (values >= low) & (values <= high)
-
-
-def by_sample(where: Mapping[str, Any]) -> bool:
-    """Whether the queue has the order of the files; its places are then sample_ids, not ranks."""
-    return where.get("sort") == "files"
-
-
-def queue_page(
-    audit: Audit, where: Mapping[str, Any], *, after: int | None = None, limit: int
-) -> pd.DataFrame:
-    """A page of the queue that ``where`` names, behind the place ``after``."""
-    with session() as open_session:
-        return _page(open_session, audit, where, after, limit)
-
-
-def _page(
-    open_session: Any, audit: Audit, where: Mapping[str, Any], after: int | None, limit: int
-) -> pd.DataFrame:
-    """A page of the queue. What one engine sees is no column, so its rows are picked page by page."""
-    if where.get("order"):
-        return _page_in_order(open_session, audit, where, after, limit)
-    engine = where.get("engine")
-    if where.get("region") is not None and engine is None and not by_sample(where):
-        return _page_of_region(open_session, audit, where, after, limit)
-    if engine is None:
-        return scores.page(open_session, audit, suspect_filter(where, audit, after=after), limit=limit)
-    probs, found, picked = arrays.pred_probs(audit.id, str(engine)), 0, []
-    for _ in range(MOST_PAGES_SEARCHED):
-        page = scores.page(open_session, audit, suspect_filter(where, audit, after=after), limit=MAX_PAGE)
-        ids = page.sample_id.to_numpy(dtype=np.int64)
-        chosen = page[probs[ids].argmax(axis=1) != page.given_label.to_numpy()] if len(page) else page
-        picked.append(chosen)
-        found += len(chosen)
-        if len(page) < MAX_PAGE or found >= limit:
-            break
-        after = int(page["sample_id" if by_sample(where) else "rank"].iloc[-1])
-    return pd.concat(picked).head(limit)
-
-
-def _page_of_region(
-    open_session: Any, audit: Audit, where: Mapping[str, Any], after: int | None, limit: int
-) -> pd.DataFrame:
-    """A page of a region: its samples are known by rank, so only the next of them are asked for."""
-    worst = worst_inside(audit, where["region"])
-    ids = worst.sample_id[worst["rank"] > (-1 if after is None else after)].to_numpy()
-    asked, picked, found = suspect_filter({**where, "region": None}, audit), [], 0
-    for start in range(0, max(1, len(ids)), ASKED_OF_REGION):
-        part = tuple(ids[start : start + ASKED_OF_REGION].tolist())
-        if asked.sample_ids is not None:
-            part = tuple(set(part) & set(asked.sample_ids))
-        page = scores.page(
-            open_session, audit, dataclasses.replace(asked, sample_ids=part), limit=limit - found
-        )
-        picked.append(page)
-        found += len(page)
-        if found >= limit:
-            break
-    return pd.concat(picked, ignore_index=True) if found else picked[0]
-
-
-def _page_in_order(
-    open_session: Any, audit: Audit, where: Mapping[str, Any], after: int | None, limit: int
-) -> pd.DataFrame:
-    """A page of the head in its random order: the places there stand for ranks."""
-    order = head_order.of_audit(audit.id)
-    if order is None:
-        raise NotFoundError(f"Audit {audit.id} has no random order of its head yet; open the queue again.")
-    place_of = head_order.waiting(order, after=after)
-    if (reviewer := where.get("free_for")) is not None:
-        held = claims.holders(open_session, audit.dataset_id, list(place_of), apart_from=str(reviewer))
-        place_of = {sample: place for sample, place in place_of.items() if sample not in held}
-    page = scores.page_of(open_session, audit, list(place_of)[:limit])
-    page["rank"] = [place_of[int(one)] for one in page.sample_id]
-    return page.sort_values("rank", ignore_index=True)
 
 
 def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
@@ -564,10 +341,10 @@ def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
     return {"token": token, "review": decided.review_id, "conflict": told}
 
 
-def _review_ids(open_session: Any, dataset_id: int, page: pd.DataFrame) -> dict[int, int]:
+def _review_ids(audit: Audit, page: pd.DataFrame) -> dict[int, int]:
+    """By sample_id, the number of what stands of those of a page that are decided."""
     decided = [int(one) for one in page.loc[page.decision.notna(), "sample_id"]]
-    standing = (reviews.standing(open_session, dataset_id, one) for one in decided)
-    return {row.sample_id: row.id for row in standing if row is not None}
+    return ask(reviews.standing_numbers, audit.dataset_id, decided)
 
 
 def _is_guess(audit: Audit) -> bool:

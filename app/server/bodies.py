@@ -64,7 +64,7 @@ class Queue(OfAudit):
 
     @property
     def filters(self) -> dict[str, Any]:
-        """``where`` as the mapping that ``bench.suspect_filter`` reads."""
+        """``where`` as the mapping that ``queues.suspect_filter`` reads."""
         return {} if self.where is None else self.where.model_dump()
 
 

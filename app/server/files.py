@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from auditor.catalog import jobs
-from auditor.catalog.db import session
+from auditor.catalog.db import ask
 from auditor.ground.errors import NotFoundError
 from auditor.ground.settings import settings
 
@@ -24,8 +24,7 @@ def of_job(job_id: int) -> Path:
     Raises:
         NotFoundError: there is no such job, it is no finished export, or its file is gone.
     """
-    with session() as open_session:
-        job = jobs.get(open_session, job_id)
+    job = ask(jobs.get, job_id)
     name = Path(str(job.arguments.get("file", ""))).name
     path = settings().job_folder(job_id) / name
     if job.kind != "export" or job.status != "finished" or path.suffix not in MIME or not path.is_file():

@@ -16,24 +16,6 @@ UNDECIDED = 255
 UNLABELED = 65_535
 
 
-def contains(polygon: NDArray[np.float64], points: NDArray[np.floating]) -> NDArray[np.bool_]:
-    """Whether each of the (N, 2) points lies inside the (V, 2) polygon, by the even-odd rule."""
-    inside = np.zeros(len(points), dtype=bool)
-    if len(polygon) < 3:
-        return inside
-    # Only points within the polygon's box are worth the walk around its edges.
-    low, high = polygon.min(axis=0), polygon.max(axis=0)
-    near = np.flatnonzero(((points >= low) & (points <= high)).all(axis=1))
-    x, y = np.asarray(points[near, 0], dtype=np.float64), np.asarray(points[near, 1], dtype=np.float64)
-    crossed = np.zeros(len(near), dtype=bool)
-    for (x0, y0), (x1, y1) in zip(polygon, np.roll(polygon, -1, axis=0), strict=True):
-        spans = (y0 > y) != (y1 > y)
-        if y0 != y1:
-            crossed ^= spans & (x < (x1 - x0) * (y - y0) / (y1 - y0) + x0)
-    inside[near] = crossed
-    return inside
-
-
 def frame(points: NDArray[np.floating]) -> tuple[NDArray[np.float64], float]:
     """The lower corner of a square around the points, and its side."""
     low, high = np.nanmin(points, axis=0).astype(np.float64), np.nanmax(points, axis=0).astype(np.float64)

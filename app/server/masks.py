@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from app.server import bodies, pictures
-from auditor.catalog import audits, datasets, reading
-from auditor.catalog.db import session
+from auditor.catalog import datasets, reading
+from auditor.catalog.db import ask
 from auditor.catalog.records import Dataset, Sample
 from auditor.ground.errors import NotFoundError
 from auditor.ground.vocabulary import SEGMENTATION
@@ -68,8 +68,7 @@ def outlined(dataset: Dataset, sample_id: int, side: int, *, suggested_by: int |
     Raises:
         NotFoundError: no such sample.
     """
-    with session() as open_session:
-        sample = datasets.sample(open_session, dataset.id, sample_id)
+    sample = ask(datasets.sample, dataset.id, sample_id)
     picture = Image.open(io.BytesIO(pictures.encoded(dataset.id, sample_id, side))).convert("RGB")
     picture = picture.resize([round(side * one / max(picture.size)) for one in picture.size])
     given = _at(_inner(np.asarray(results.given_masks(dataset)[sample_id]), sample), picture.size)
@@ -139,12 +138,10 @@ def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sample(audit_id: int, sample_id: int) -> tuple[Dataset, Sample]:
-    with session() as open_session:
-        audit = audits.get(open_session, audit_id)
-        dataset = datasets.by_id(open_session, audit.dataset_id)
-        if dataset.task != SEGMENTATION:
-            raise NotFoundError(f"The labels of {dataset.name} are no masks.")
-        return dataset, datasets.sample(open_session, dataset.id, sample_id)
+    dataset = reading.dataset_of_audit(audit_id)
+    if dataset.task != SEGMENTATION:
+        raise NotFoundError(f"The labels of {dataset.name} are no masks.")
+    return dataset, ask(datasets.sample, dataset.id, sample_id)
 
 
 def _inner(square: NDArray[Any], sample: Sample) -> NDArray[Any]:

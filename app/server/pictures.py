@@ -6,7 +6,7 @@ What the cache had to enlarge is read from the original too.
 from __future__ import annotations
 
 from auditor.catalog import datasets
-from auditor.catalog.db import session
+from auditor.catalog.db import ask
 from auditor.ground.errors import NotFoundError
 from auditor.pictures import cache
 from auditor.pictures.decoding import ImageError
@@ -18,9 +18,8 @@ def encoded(dataset_id: int, sample_id: int, size: int) -> bytes:
     Raises:
         NotFoundError: no such dataset or sample.
     """
-    with session() as open_session:
-        dataset = datasets.by_id(open_session, dataset_id)
-        sample = datasets.sample(open_session, dataset_id, sample_id)
+    dataset = ask(datasets.by_id, dataset_id)
+    sample = ask(datasets.sample, dataset_id, sample_id)
     longer = max(sample.original_height, sample.original_width)
     if longer == dataset.height or size <= dataset.height < longer:
         return cache.thumbnail(dataset, sample, size)

@@ -8,7 +8,7 @@ from typing import Any
 from app.server import bodies
 from app.session import readers
 from auditor.catalog import draws, reviews
-from auditor.catalog.db import session
+from auditor.catalog.db import ask
 from auditor.catalog.records import Review
 from auditor.ground.errors import AuditorError, CatalogError, VerificationError
 from auditor.review import blind, people, schema
@@ -36,15 +36,11 @@ def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
         blind.undo(draw_id, body.sample, reviewer=reviewer)
     except VerificationError as error:
         refused = str(error)
-    with session() as open_session:
-        dataset_id = draws.get(open_session, draw_id).dataset_id
-    return {"refused": refused, "last": readers.last_blind_item(dataset_id, reviewer)}
+    return {"refused": refused, "last": readers.last_blind_item(ask(draws.get, draw_id).dataset_id, reviewer)}
 
 
 def _standing(draw_id: int) -> dict[tuple[int, int], Review]:
-    with session() as open_session:
-        dataset_id = draws.get(open_session, draw_id).dataset_id
-        return reviews.verdicts(open_session, dataset_id)
+    return ask(reviews.verdicts, ask(draws.get, draw_id).dataset_id)
 
 
 def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,9 +17,9 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from app.session import sign_in
-from auditor.audits import arrays, progress, statements
-from auditor.catalog import audits, claims, datasets, draws, reading, reviews, scores
-from auditor.catalog.db import session
+from auditor.audits import arrays, progress, queues, statements
+from auditor.catalog import audits, datasets, draws, reading, reviews, scores
+from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch
 from auditor.ground.errors import AuditorError, NotFoundError
 from auditor.ground.settings import settings
@@ -55,8 +55,7 @@ class Status:
 
 def all_datasets() -> list[Dataset]:
     """Every dataset, the newest first."""
-    with session() as open_session:
-        return datasets.list_all(open_session)
+    return ask(datasets.list_all)
 
 
 def dataset(name: str) -> Dataset:
@@ -72,49 +71,41 @@ def rename(row: Dataset, name: str) -> None:
     """
     if any(other.name == name for other in all_datasets()):
         raise AuditorError(f"A dataset named {name} exists already; choose another name.")
-    with session() as open_session:
-        datasets.change(open_session, row.id, name=name)
+    ask(datasets.change, row.id, name=name)
 
 
 def audits_of(dataset_id: int | None) -> list[Audit]:
     """Audits of a dataset, the newest first."""
     assert dataset_id is not None
-    with session() as open_session:
-        return audits.of_dataset(open_session, dataset_id)
+    return ask(audits.of_dataset, dataset_id)
 
 
 def audit_state(audit: Audit) -> str:
     """``queued``, ``running``, ``finished``, ``failed``, ``cancelled`` or ``dead``."""
-    with session() as open_session:
-        return audits.state(open_session, audit)
+    return ask(audits.state, audit)
 
 
 def epochs(audit_id: int) -> list[Epoch]:
     """Every recorded epoch of an audit."""
-    with session() as open_session:
-        return audits.epochs(open_session, audit_id)
+    return ask(audits.epochs, audit_id)
 
 
 def speaking_runs(audit_id: int) -> dict[str, EngineRun]:
     """By name of the witness, the run that speaks in the audit's consensus, of whichever audit."""
-    with session() as open_session:
-        return {
-            run.name: next(one for one in audits.runs(open_session, run.audit_id) if one.engine == run.engine)
-            for run in arrays.speaking_runs(audit_id)
-        }
+    return {
+        run.name: next(one for one in ask(audits.runs, run.audit_id) if one.engine == run.engine)
+        for run in arrays.speaking_runs(audit_id)
+    }
 
 
 def given_classes(dataset_id: int, samples: list[int]) -> dict[int, int]:
     """By sample, the number of its given class; -1 where it has none."""
-    with session() as open_session:
-        return {row.sample_id: row.given_label for row in datasets.samples(open_session, dataset_id, samples)}
+    return {i: row.given_label for i, row in reading.samples_by_id(dataset_id, samples).items()}
 
 
 def blind_items(dataset_id: int, pending: list[tuple[int, int]]) -> list[dict[str, Any]]:
     """(draw_id, sample_id) pairs with what a blind judge may see: the given label and the path."""
-    with session() as open_session:
-        rows = datasets.samples(open_session, dataset_id, [sample for _, sample in pending])
-    by_id = {row.sample_id: row for row in rows}
+    by_id = reading.samples_by_id(dataset_id, [sample for _, sample in pending])
     return [
         {
             "draw": draw,
@@ -129,14 +120,7 @@ def blind_items(dataset_id: int, pending: list[tuple[int, int]]) -> list[dict[st
 
 def dealt_items(dataset_id: int, pending: list[tuple[int, int]], reviewer: str) -> list[dict[str, Any]]:
     """``blind_items`` for one of several judges: what others look at comes last, the first are leased."""
-    with session() as open_session:
-        datasets.lock(open_session, dataset_id)
-        others = claims.holders(
-            open_session, dataset_id, [sample for _, sample in pending], apart_from=reviewer
-        )
-        dealt = sorted(pending, key=lambda one: one[1] in others)
-        first = [sample for _, sample in dealt[:LEASED_AHEAD] if sample not in others]
-        claims.take(open_session, dataset_id, first, reviewer)
+    dealt = queues.deal(dataset_id, pending, reviewer, LEASED_AHEAD)
     return blind_items(
         dataset_id, people.planted(dataset_id, dealt, reviewer, people.control_rate(dataset_id))
     )
@@ -144,8 +128,7 @@ def dealt_items(dataset_id: int, pending: list[tuple[int, int]], reviewer: str) 
 
 def last_blind_item(dataset_id: int, reviewer: str) -> dict[str, Any] | None:
     """The reviewer's newest blind verdict that counts, so that it can be undone after a reload."""
-    with session() as open_session:
-        standing = reviews.verdicts(open_session, dataset_id)
+    standing = ask(reviews.verdicts, dataset_id)
     own = [(row.id, key) for key, row in standing.items() if row.reviewer == reviewer]
     return blind_items(dataset_id, [max(own)[1]])[0] if own else None
 
@@ -157,8 +140,7 @@ def given_labels(row: Dataset) -> NDArray[np.integer]:
 
 @st.cache_resource(max_entries=2, show_spinner=False)
 def _given_labels(home: Path, dataset_id: int, version: str) -> NDArray[np.integer]:  # noqa: ARG001
-    with session() as open_session:
-        labels = datasets.given_labels(open_session, dataset_id)
+    labels = ask(datasets.given_labels, dataset_id)
     return labels.astype(np.min_scalar_type(-1 - int(labels.max(initial=0))))
 
 
@@ -169,8 +151,7 @@ def class_counts(row: Dataset) -> dict[int, int]:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _class_counts(home: Path, dataset_id: int, version: str) -> dict[int, int]:  # noqa: ARG001
-    with session() as open_session:
-        return datasets.class_counts(open_session, dataset_id)
+    return ask(datasets.class_counts, dataset_id)
 
 
 def split_counts(row: Dataset) -> dict[str, int]:
@@ -180,21 +161,18 @@ def split_counts(row: Dataset) -> dict[str, int]:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _split_counts(home: Path, dataset_id: int, version: str) -> dict[str, int]:  # noqa: ARG001
-    with session() as open_session:
-        return datasets.split_counts(open_session, dataset_id)
+    return ask(datasets.split_counts, dataset_id)
 
 
 def pair_counts(audit: Audit, where: scores.SuspectFilter) -> pd.DataFrame:
     """What a queue holds by (given_label, suggested_label), most frequent first; read after every decision."""
-    with session() as open_session:
-        newest = reviews.newest(open_session, audit.dataset_id)
+    newest = ask(reviews.newest, audit.dataset_id)
     return _pair_counts(settings().home, audit.id, _version(audit), newest, where)
 
 
 def reviewers(row: Dataset) -> list[str]:
     """Everybody who decided something, by name."""
-    with session() as open_session:
-        return reviews.reviewers(open_session, row.id)
+    return ask(reviews.reviewers, row.id)
 
 
 def _version(audit: Audit) -> str:
@@ -210,8 +188,7 @@ def _pair_counts(
     newest: int,  # noqa: ARG001
     where: scores.SuspectFilter,
 ) -> pd.DataFrame:
-    with session() as open_session:
-        return scores.pair_counts(open_session, audits.get(open_session, audit_id), where)
+    return ask(scores.pair_counts, ask(audits.get, audit_id), where)
 
 
 def given_numbers(dataset: Dataset) -> NDArray[np.float64]:
@@ -221,8 +198,7 @@ def given_numbers(dataset: Dataset) -> NDArray[np.float64]:
 
 @st.cache_data(max_entries=2, show_spinner=False)
 def _given_numbers(home: Path, dataset_id: int, num_samples: int) -> NDArray[np.float64]:  # noqa: ARG001
-    with session() as open_session:
-        return datasets.given_numbers(open_session, dataset_id)
+    return ask(datasets.given_numbers, dataset_id)
 
 
 def score_table(audit: Audit) -> pd.DataFrame:
@@ -232,11 +208,10 @@ def score_table(audit: Audit) -> pd.DataFrame:
 
 @st.cache_data(max_entries=2, show_spinner=False)
 def _score_table(home: Path, audit_id: int, version: str) -> pd.DataFrame:  # noqa: ARG001
-    with session() as open_session:
-        num_samples = datasets.by_id(open_session, audits.get(open_session, audit_id).dataset_id).num_samples
-        if num_samples > MOST_SCORES:
-            return scores.spread(open_session, audit_id, num_samples, most=MOST_SCORES)
-        return scores.table(open_session, audit_id)
+    num_samples = reading.dataset_of_audit(audit_id).num_samples
+    if num_samples > MOST_SCORES:
+        return ask(scores.spread, audit_id, num_samples, most=MOST_SCORES)
+    return ask(scores.table, audit_id)
 
 
 def most_parted(audit: Audit, num_voters: int, limit: int) -> pd.DataFrame:
@@ -246,14 +221,12 @@ def most_parted(audit: Audit, num_voters: int, limit: int) -> pd.DataFrame:
 
 @st.cache_data(max_entries=8, show_spinner=False)
 def _most_parted(home: Path, audit_id: int, version: str, num_voters: int, limit: int) -> pd.DataFrame:  # noqa: ARG001
-    with session() as open_session:
-        return scores.most_parted(open_session, audit_id, num_voters, limit)
+    return ask(scores.most_parted, audit_id, num_voters, limit)
 
 
 def is_settled(audit: Audit) -> bool:
     """Whether the audit's ranking rests on all blind verdicts that count."""
-    with session() as open_session:
-        standing = reviews.verdicts(open_session, audit.dataset_id).values()
+    standing = ask(reviews.verdicts, audit.dataset_id).values()
     settled = audit.summary.get("settled_at")
     newest = max((one.created_at for one in standing), default=None)
     return newest is None or (settled is not None and newest <= datetime.fromisoformat(settled))
@@ -296,11 +269,7 @@ def findings(audit: Audit) -> Findings:
     """
     if audit.id is None:
         raise NotFoundError("This audit does not exist any more.")
-    with session() as open_session:
-        told = (
-            reviews.newest(open_session, audit.dataset_id),
-            len(draws.of_dataset(open_session, audit.dataset_id)),
-        )
+    told = (ask(reviews.newest, audit.dataset_id), len(ask(draws.of_dataset, audit.dataset_id)))
     return _findings(settings().home, audit.id, _version(audit), told)
 
 

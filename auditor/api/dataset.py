@@ -23,7 +23,7 @@ from auditor.backbones import features as feature_files
 from auditor.backbones import own_features as tables_of_features
 from auditor.catalog import audits, datasets, jobs, reading, records, removal
 from auditor.catalog import scores as scoring
-from auditor.catalog.db import session
+from auditor.catalog.db import ask, session
 from auditor.experiments import before_after
 from auditor.ground.errors import (
     AuditFailedError,
@@ -100,12 +100,10 @@ class Dataset:
         return f"<table><caption>{html.escape(row.name)}</caption>{cells}</table>"
 
     def _newest(self) -> records.Audit | None:
-        with session() as open_session:
-            return audits.latest_finished(open_session, self._row.id)
+        return ask(audits.latest_finished, self._row.id)
 
     def _audit(self, audit_id: int | None) -> records.Audit:
-        with session() as open_session:
-            return audits.require_finished(open_session, self._row, audit_id)
+        return ask(audits.require_finished, self._row, audit_id)
 
     @property
     def class_names(self) -> list[str]:
@@ -118,8 +116,7 @@ class Dataset:
 
     def audits(self) -> pd.DataFrame:
         """The audits, the newest first: audit_id, status, preset, seed, engines, created_at, finished_at."""
-        with session() as open_session:
-            rows = audits.of_dataset(open_session, self._row.id)
+        rows = ask(audits.of_dataset, self._row.id)
         names = ["status", "preset", "seed", "engines", "created_at", "finished_at"]
         return pd.DataFrame(
             [{"audit_id": row.id, **{name: getattr(row, name) for name in names}} for row in rows],
@@ -317,8 +314,7 @@ class Dataset:
             NotFoundError: no audit of this dataset has finished, or no sample is of that split.
             AuditFailedError: ``max_fdr`` is outside (0, 1).
         """
-        with session() as open_session:
-            audit = audits.require_finished(open_session, self._row, audit_id)
+        audit = ask(audits.require_finished, self._row, audit_id)
         most = top or self._row.num_samples
         if self._row.task != CLASSIFICATION:
             return self._others(audit, most, max_fdr, split)
@@ -351,17 +347,16 @@ class Dataset:
     def samples(self) -> pd.DataFrame:
         """One row a sample in the dataset's order: sample_id, filepath, given_label, split, own columns."""
         names = self._row.class_names
-        with session() as open_session:
-            rows = [
-                {
-                    **(one.extra or {}),
-                    "sample_id": one.sample_id,
-                    "filepath": one.filepath,
-                    "given_label": names[one.given_label] if one.given_label >= 0 else None,
-                    "split": one.split,
-                }
-                for one in datasets.iterate_samples(open_session, self._row.id)
-            ]
+        rows = [
+            {
+                **(one.extra or {}),
+                "sample_id": one.sample_id,
+                "filepath": one.filepath,
+                "given_label": names[one.given_label] if one.given_label >= 0 else None,
+                "split": one.split,
+            }
+            for one in reading.samples(self._row.id)
+        ]
         first = ["sample_id", "filepath", "given_label", "split"]
         found = pd.DataFrame(rows)
         return found[[*first, *(column for column in found.columns if column not in first)]]
@@ -376,8 +371,7 @@ class Dataset:
         Raises:
             NotFoundError: no such finished audit.
         """
-        with session() as open_session:
-            table = scoring.table(open_session, self._audit(audit_id).id)
+        table = ask(scoring.table, self._audit(audit_id).id)
         names = dict(enumerate(self._row.class_names))
         for column in ("given_label", "suggested_label"):
             table[column] = table[column].map(names)
@@ -498,10 +492,7 @@ class Dataset:
             VerificationError: fewer labeled samples are left than asked for, or no audit has ranked them.
         """
         drawn = drawing.draw(self.name, _whole("size", size), seed=_whole("seed", seed), purpose=purpose)
-        with session() as open_session:
-            rows = {
-                row.sample_id: row for row in datasets.samples(open_session, self._row.id, drawn.sample_ids)
-            }
+        rows = reading.samples_by_id(self._row.id, drawn.sample_ids)
         names = self._row.class_names
         return pd.DataFrame(
             {
@@ -664,8 +655,7 @@ class Dataset:
 
 def list_datasets() -> pd.DataFrame:
     """All imported datasets: name, num_samples, num_classes, source, created_at."""
-    with session() as open_session:
-        rows = datasets.list_all(open_session)
+    rows = ask(datasets.list_all)
     columns = ["name", "num_samples", "num_classes", "source", "created_at"]
     return pd.DataFrame(
         [

@@ -10,6 +10,7 @@ __all__ = [
     "own_models",
     "plan",
     "progress",
+    "queues",
     "ray_pool",
     "self_supervised",
     "settle",

@@ -27,7 +27,7 @@ from auditor.backbones import features
 from auditor.backbones.features import FeatureSource
 from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, folders, scores
-from auditor.catalog.db import session
+from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, EngineRun, Sample
 from auditor.ground.errors import NotFoundError
 from auditor.ground.files import load_array, load_arrays, load_json, written_whole
@@ -163,10 +163,8 @@ def worst_of(audit: Audit, sample_ids: NDArray[np.integer], *, most: int) -> pd.
             chosen = np.argpartition(found, most)[:most] if len(found) > most else np.arange(len(found))
             table = pd.DataFrame({"sample_id": sample_ids[chosen], "rank": found[chosen].astype(np.int64)})
             return table.sort_values("rank", ignore_index=True)
-    with (
-        session() as open_session
-    ):  # an earlier version's, or its settling was killed just before it was kept
-        return scores.in_order(open_session, audit.id, sample_ids, most=most)
+    # Its settling was killed just before they were kept.
+    return ask(scores.in_order, audit.id, sample_ids, most=most)
 
 
 def engine_folder(audit_id: int, engine: str) -> Path:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from auditor.audits import statements
 from auditor.catalog import audits, datasets, draws, reading, reviews, scores
-from auditor.catalog.db import session
+from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Dataset, Review
 from auditor.ground.settings import Settings, settings
 from auditor.ground.vocabulary import FOUND_WRONG, NOT_CLEAR, SUSPECT
@@ -120,8 +120,7 @@ def progress(
 def findings(dataset: Dataset, outcomes: dict[int, Review] | None = None) -> Findings:
     """The samples in question that people looked at; ``outcomes`` where the caller has read them already."""
     known = decisions.outcomes(dataset.id) if outcomes is None else outcomes
-    with session() as open_session:
-        asked = datasets.in_question(open_session, dataset.id, list(known))
+    asked = ask(datasets.in_question, dataset.id, list(known))
     return decisions.findings(known, asked)
 
 

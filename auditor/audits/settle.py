@@ -16,7 +16,7 @@ from sqlalchemy.exc import IntegrityError
 
 from auditor.audits import arrays, own_models
 from auditor.catalog import audits, datasets, leases, scores
-from auditor.catalog.db import session
+from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Dataset, now
 from auditor.ground.errors import AuditFailedError
 from auditor.review import decisions, verifying
@@ -98,8 +98,7 @@ def _alone(audit_id: int) -> Iterator[str]:
     try:
         yield name
     finally:
-        with session() as open_session:
-            leases.end(open_session, name)
+        ask(leases.end, name)
 
 
 def _took(name: str) -> bool:
@@ -126,8 +125,7 @@ def hear(audit_id: int, *, alone: bool) -> Combined:
         return settle(audit_id)
     except Exception:
         # The scores are still those of before: what is said to speak must be what spoke.
-        with session() as open_session:
-            audits.change(open_session, audit_id, options=before)
+        ask(audits.change, audit_id, options=before)
         raise
 
 
@@ -137,8 +135,7 @@ def witnesses(audit_id: int, dataset: Dataset) -> list[Witness]:
     Raises:
         AuditFailedError: there is none.
     """
-    with session() as open_session:
-        given = datasets.given_labels(open_session, dataset.id)
+    given = ask(datasets.given_labels, dataset.id)
     found = [
         Witness(
             run.name,

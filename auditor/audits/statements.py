@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from auditor.audits import settle
 from auditor.audits.settle import transition_from_json
 from auditor.catalog import audits, datasets, scores
-from auditor.catalog.db import session
+from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.errors import AuditFailedError, NotFoundError
 from auditor.ground.vocabulary import LEVELS, RELABEL
@@ -237,8 +237,7 @@ def promise_changes(standing: Standing, q: float) -> Promise:
 
 
 def _check_split(dataset_id: int, split: str) -> None:
-    with session() as open_session:
-        known = datasets.split_counts(open_session, dataset_id)
+    known = ask(datasets.split_counts, dataset_id)
     if split not in known:
         named = ", ".join(map(printable, list(known)[:MOST_SPLITS]))
         there = f"its splits are {named}" if known else "the source has no splits"

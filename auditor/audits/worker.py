@@ -27,7 +27,7 @@ from auditor.backbones.features import FeatureSource
 from auditor.bridges import backbone_bridge, engine_bridge
 from auditor.catalog import audits, datasets, folders
 from auditor.catalog import jobs as job_rows
-from auditor.catalog.db import session
+from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch, now
 from auditor.ground.errors import AuditFailedError, CatalogBusyError
 from auditor.ground.files import load_array, new_folder_beside, written_whole
@@ -164,8 +164,7 @@ class _Unheard:
 
 def _finish(audit_id: int) -> None:
     """Say that the audit is done."""
-    with session() as open_session:
-        audits.set_status(open_session, audit_id, "finished", finished_at=now())
+    ask(audits.set_status, audit_id, "finished", finished_at=now())
 
 
 def train(
@@ -265,8 +264,7 @@ def _raw(dataset: Dataset, source: FeatureSource) -> Path:
 
 def begin(audit_id: int, engine: str) -> None:
     """Say that the engine is under way."""
-    with session() as open_session:
-        audits.set_run(open_session, audit_id, engine, status="running", error=None)
+    ask(audits.set_run, audit_id, engine, status="running", error=None)
 
 
 class _Recording:
@@ -351,8 +349,7 @@ class _Recording:
         self._tell(Progress(stage, sum(self._done.values()), len(self._audit.engines), None))
 
     def _set(self, engine: str, **values: Any) -> None:
-        with session() as open_session:
-            audits.set_run(open_session, self._audit.id, engine, **values)
+        ask(audits.set_run, self._audit.id, engine, **values)
 
 
 class EpochWatch:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from auditor.backbones import features
 from auditor.backbones.features import FeatureSource
 from auditor.catalog import datasets, reading
-from auditor.catalog.db import session
+from auditor.catalog.db import ask, session
 from auditor.catalog.records import Dataset
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.wording import did_you_mean, plural
@@ -152,8 +152,7 @@ def _of_table(dataset: Dataset, path: Path, column: str | None) -> NDArray[np.fl
     found = read_predictions(path, what="features")
     assert isinstance(found, pd.DataFrame), "arrays are read elsewhere"
     columns = _columns(found, column, str(path), COLUMN_OPTION)
-    with session() as open_session:
-        by_path = datasets.sample_ids_by_path(open_session, dataset.id)
+    by_path = ask(datasets.sample_ids_by_path, dataset.id)
     paths = sorted(by_path, key=by_path.__getitem__)
     target = rows_of_table(found, dataset.num_samples, paths, columns, str(path))
     places = [f"row {row} ({paths[sample]})" for row, sample in enumerate(target.tolist())]

@@ -7,9 +7,9 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import JSON, URL, Boolean, Column, Engine, Float, Integer, event
 from sqlalchemy.exc import ArgumentError, DatabaseError, DataError, NoSuchModuleError, OperationalError
@@ -18,6 +18,9 @@ from sqlmodel import Session, SQLModel, create_engine
 from auditor.catalog import ids, models, schema
 from auditor.ground.errors import AuditorError, CatalogBusyError, CatalogError
 from auditor.ground.settings import settings
+
+Asked = ParamSpec("Asked")
+Answer = TypeVar("Answer")
 
 WRITE_WAIT_S = 30
 """How long a writer waits for another one before it gives up."""
@@ -76,6 +79,18 @@ def session() -> Iterator[Session]:
             raise
         is_busy = "locked" in str(error.orig)
         raise (CatalogBusyError if is_busy else CatalogError)(_explained(error)) from error
+
+
+def ask(
+    query: Callable[Concatenate[Session, Asked], Answer], *args: Asked.args, **kwargs: Asked.kwargs
+) -> Answer:
+    """Return what one query of the catalog answers, in a session of its own: ``ask(audits.get, audit_id)``.
+
+    Raises:
+        AuditorError: what the query raises, or ``session``.
+    """
+    with session() as open_session:
+        return query(open_session, *args, **kwargs)
 
 
 def _is_damaged_value(error: ValueError) -> bool:

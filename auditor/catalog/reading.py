@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from auditor.catalog import audits, datasets
-from auditor.catalog.db import session
-from auditor.catalog.records import Audit, Dataset
+from auditor.catalog.db import ask, session
+from auditor.catalog.records import Audit, Dataset, Sample
 
 
 def dataset(name: str) -> Dataset:
@@ -13,8 +15,7 @@ def dataset(name: str) -> Dataset:
     Raises:
         NotFoundError: there is none; the message names the nearest.
     """
-    with session() as open_session:
-        return datasets.get(open_session, name)
+    return ask(datasets.get, name)
 
 
 def dataset_of_audit(audit_id: int) -> Dataset:
@@ -23,8 +24,18 @@ def dataset_of_audit(audit_id: int) -> Dataset:
     Raises:
         NotFoundError: there is no such audit.
     """
+    return audit_and_dataset(audit_id)[1]
+
+
+def audit_and_dataset(audit_id: int) -> tuple[Audit, Dataset]:
+    """The audit of that number, and the dataset that it looks at.
+
+    Raises:
+        NotFoundError: there is no such audit.
+    """
     with session() as open_session:
-        return datasets.by_id(open_session, audits.get(open_session, audit_id).dataset_id)
+        found = audits.get(open_session, audit_id)
+        return found, datasets.by_id(open_session, found.dataset_id)
 
 
 def audit(audit_id: int) -> Audit:
@@ -33,8 +44,7 @@ def audit(audit_id: int) -> Audit:
     Raises:
         NotFoundError: there is none.
     """
-    with session() as open_session:
-        return audits.get(open_session, audit_id)
+    return ask(audits.get, audit_id)
 
 
 def audited(name: str, audit_id: int | None = None) -> tuple[Dataset, Audit]:
@@ -46,3 +56,27 @@ def audited(name: str, audit_id: int | None = None) -> tuple[Dataset, Audit]:
     with session() as open_session:
         found = datasets.get(open_session, name)
         return found, audits.require_finished(open_session, found, audit_id)
+
+
+def newest_audited(name: str, audit_id: int | None = None) -> tuple[Dataset, Audit | None]:
+    """A dataset by its name with its newest finished audit, or with that one; None where none has finished yet.
+
+    Raises:
+        NotFoundError: there is no such dataset, or ``audit_id`` is no finished audit of it.
+    """
+    with session() as open_session:
+        found = datasets.get(open_session, name)
+        if audit_id is None:
+            return found, audits.latest_finished(open_session, found.id)
+        return found, audits.require_finished(open_session, found, audit_id)
+
+
+def samples(dataset_id: int) -> Iterator[Sample]:
+    """Every sample of a dataset in order, read while it is asked for."""
+    with session() as open_session:
+        yield from datasets.iterate_samples(open_session, dataset_id)
+
+
+def samples_by_id(dataset_id: int, sample_ids: Sequence[int]) -> dict[int, Sample]:
+    """Those samples of a dataset that are there, by sample_id."""
+    return {one.sample_id: one for one in ask(datasets.samples, dataset_id, sample_ids)}

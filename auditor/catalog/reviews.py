@@ -90,6 +90,12 @@ def standing(session: Session, dataset_id: int, sample_id: int) -> Review | None
     return counts if look is not None and counts is not None and counts.id == look.id else look
 
 
+def standing_numbers(session: Session, dataset_id: int, sample_ids: Sequence[int]) -> dict[int, int]:
+    """Return the number in the log of what stands, by sample_id; samples without a decision are left out."""
+    found = (standing(session, dataset_id, one) for one in sample_ids)
+    return {row.sample_id: row.id for row in found if row is not None}
+
+
 def decisions(session: Session, dataset_id: int) -> dict[int, Review]:
     """The latest decision of every sample that has one, by sample_id, blind verdicts and disputes apart."""
     counting = outcomes(session, dataset_id)

@@ -24,7 +24,7 @@ from auditor import api
 from auditor.audits import arrays, plan, settle, statements
 from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, reviews, scores
-from auditor.catalog.db import session
+from auditor.catalog.db import ask
 from auditor.cli import output
 from auditor.ground.errors import ExportRefusedError
 from auditor.ground.settings import settings
@@ -137,19 +137,17 @@ def _free_name() -> str:
     An earlier demo that nobody reviewed or verified, and that nothing works on, is replaced.
     """
     for name in itertools.chain([NAME], (f"{NAME}-{number}" for number in itertools.count(2))):
-        with session() as open_session:
-            if not datasets.exists(open_session, name):
-                return name
-            dataset = datasets.get(open_session, name)
-            is_ours = dataset.source == str(settings().home / "demo" / name / "digits.csv")
-            judged = reviews.verdicts(open_session, dataset.id).values()
-            is_untouched = not reviews.log(open_session, dataset.id, kinds=reviews.REVIEWED) and all(
-                one.reviewer == REVIEWER for one in judged
-            )
-            is_busy = any(
-                audits.state(open_session, one) in ("queued", "running")
-                for one in audits.of_dataset(open_session, dataset.id)
-            )
+        if not ask(datasets.exists, name):
+            return name
+        dataset = ask(datasets.get, name)
+        is_ours = dataset.source == str(settings().home / "demo" / name / "digits.csv")
+        judged = ask(reviews.verdicts, dataset.id).values()
+        is_untouched = not ask(reviews.log, dataset.id, kinds=reviews.REVIEWED) and all(
+            one.reviewer == REVIEWER for one in judged
+        )
+        is_busy = any(
+            ask(audits.state, one) in ("queued", "running") for one in ask(audits.of_dataset, dataset.id)
+        )
         if is_ours and is_untouched and not is_busy:
             api.remove(name)
             return name
@@ -195,8 +193,7 @@ def _second_most_likely(truth: NDArray[np.int64], probs: NDArray[np.floating]) -
 
 def _say_what_was_found(audit_id: int, digits: _Digits) -> tuple[int, int, float]:
     """Returns the flags, the right ones among them, and the precision at as many flags as errors."""
-    with session() as open_session:
-        table = scores.table(open_session, audit_id)
+    table = ask(scores.table, audit_id)
     flagged = table.is_label_issue.to_numpy(dtype=bool)
     count = int(digits.is_wrong.sum())
     first = table["rank"].to_numpy() < count

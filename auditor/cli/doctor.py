@@ -169,12 +169,11 @@ def _disk() -> Check:
 
 def _catalog() -> Check:
     from auditor.catalog import datasets
-    from auditor.catalog.db import session
+    from auditor.catalog.db import ask
     from auditor.ground.errors import AuditorError
 
     try:
-        with session() as open_session:
-            count = len(datasets.list_all(open_session))
+        count = len(ask(datasets.list_all))
     except AuditorError as error:
         return Check("catalog", "broken", str(error))
     return Check("catalog", "ok", f"{settings().catalog_name}, {plural(count, 'dataset')}")
@@ -182,12 +181,11 @@ def _catalog() -> Check:
 
 def _folders() -> Check:
     from auditor.catalog import folders
-    from auditor.catalog.db import session
+    from auditor.catalog.db import ask
     from auditor.ground.errors import AuditorError
 
     try:
-        with session() as open_session:
-            found = folders.strays(open_session)
+        found = ask(folders.strays)
     except (AuditorError, OSError):
         return Check("folders", "missing", "unknown, because the catalog cannot be read")
     if not found:

@@ -12,7 +12,7 @@ from typing import Any
 from auditor import jobs
 from auditor.catalog import datasets, reading
 from auditor.catalog import jobs as catalog_jobs
-from auditor.catalog.db import session
+from auditor.catalog.db import ask
 from auditor.ground import processes
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.settings import settings
@@ -47,13 +47,11 @@ def _import(job: Job, tell: Reporter) -> dict[str, Any]:
             job.arguments["source"], name=job.name, progress=tell, **job.arguments["options"]
         )
     except KeyboardInterrupt as error:
-        with session() as open_session:
-            is_imported = datasets.exists(open_session, job.name)
+        is_imported = ask(datasets.exists, job.name)
         if is_imported:  # it was asked to stop while the last transaction ended
             raise ImportRefusedError(f"{job.name} was imported before it could be cancelled.") from error
         raise ImportRefusedError("Cancelled; nothing was imported.") from error
-    with session() as open_session:  # from now on it goes with its dataset
-        catalog_jobs.change(open_session, job.id, dataset_id=found.dataset_id)
+    ask(catalog_jobs.change, job.id, dataset_id=found.dataset_id)
     return {"report": found.stored()}
 
 

@@ -13,8 +13,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from auditor.catalog import datasets
-from auditor.catalog.db import session
+from auditor.catalog import datasets, reading
 from auditor.ground.errors import AuditorError, cannot_write
 from auditor.ground.names import first_twice
 from auditor.ground.wording import visible
@@ -186,8 +185,7 @@ def reviewer_or_login(reviewer: str | None) -> str:
 
 def task_of(name: str) -> str:
     """What the labels of that dataset are: one of ``vocabulary.TASKS``."""
-    with session() as open_session:
-        return datasets.get(open_session, name).task
+    return reading.dataset(name).task
 
 
 def refuse(name: str, command: str, *, others: Collection[str] = ()) -> None:
@@ -196,5 +194,4 @@ def refuse(name: str, command: str, *, others: Collection[str] = ()) -> None:
     Raises:
         AuditorError: the labels of that dataset are something else.
     """
-    with session() as open_session:
-        datasets.require_classes(datasets.get(open_session, name), f"`auditor {command}`", others=others)
+    datasets.require_classes(reading.dataset(name), f"`auditor {command}`", others=others)

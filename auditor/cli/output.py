@@ -21,7 +21,7 @@ from rich.progress import Progress as Bar
 from auditor.audits import arrays, durations, own_models, plan, progress, settle, statements
 from auditor.backbones.weights import Weights
 from auditor.catalog import audits, datasets, reading
-from auditor.catalog.db import damaged_value, session
+from auditor.catalog.db import ask, damaged_value
 from auditor.catalog.records import Audit, Dataset
 from auditor.cli.options import echo
 from auditor.experiments.before_after import BeforeAfter
@@ -88,8 +88,7 @@ def import_report(report: Any, *, as_json: bool) -> None:
         echo("Skipped:", err=True)
         problems(report.skipped, report.num_skipped)
     if report.num_conflicts:
-        with session() as open_session:
-            echo(conflict_sentence(datasets.conflicts(open_session, report.dataset_id)))
+        echo(conflict_sentence(ask(datasets.conflicts, report.dataset_id)))
     echo(f"Next: auditor audit {shlex.quote(report.name)}")
 
 
@@ -181,10 +180,8 @@ def _name_of(audit_id: int) -> str:
 
 def audit_engines(audit_id: int, *, as_json: bool) -> tuple[Audit, Dataset] | None:
     """Print the engines of an audit and their seconds; as JSON with all that it found, and None is returned."""
-    with session() as open_session:
-        audit = audits.get(open_session, audit_id)
-        dataset = datasets.by_id(open_session, audit.dataset_id)
-        runs = audits.runs(open_session, audit_id)
+    audit, dataset = reading.audit_and_dataset(audit_id)
+    runs = ask(audits.runs, audit_id)
     if as_json:
         engines = [{"engine": run.engine, "status": run.status, "seconds": run.seconds} for run in runs]
         print_json({"audit_id": audit_id, "dataset": dataset.name, "engines": engines, **audit.summary})
@@ -269,8 +266,7 @@ def _judged(share: Interval, what: str) -> str:
 
 def promised_so_far(name: str, *, count_shown: bool, as_json: bool) -> None:
     """What blind looks, or those with the suggestion in view, promise at whichever look people stop."""
-    with session() as open_session:
-        audit = audits.latest_finished(open_session, datasets.get(open_session, name).id)
+    _, audit = reading.newest_audited(name)
     if audit is None:
         raise AuditFailedError(
             f"No audit of {name} has finished, so there is no list to promise anything about."
@@ -300,10 +296,9 @@ def promised_so_far(name: str, *, count_shown: bool, as_json: bool) -> None:
 
 def status(name: str | None, *, as_json: bool) -> None:
     """All datasets in one line each, or one dataset in full."""
-    with session() as open_session:
-        if name:
-            datasets.owned(open_session, name)  # or the nearest name
-        names = [name] if name else datasets.names(open_session)
+    if name:
+        ask(datasets.owned, name)  # or the nearest name
+    names = [name] if name else ask(datasets.names)
     found = [_status_or_damage(one) for one in names]
     if as_json:
         print_json(found[0] if name else found)
@@ -408,9 +403,7 @@ def verdicts_applied(name: str, counts: dict[str, int], *, as_json: bool) -> Non
     """What the verdicts say immediately: the noise rate and what can be promised."""
     if not as_json:
         echo(", ".join(f"{count} {word}" for word, count in counts.items()) + ".")
-    with session() as open_session:
-        dataset = datasets.get(open_session, name)
-        audit = audits.latest_finished(open_session, dataset.id)
+    dataset, audit = reading.newest_audited(name)
     if audit is None:
         done(f"Next: auditor audit {shlex.quote(name)}", {"verdicts": counts}, as_json=as_json)
         return
@@ -460,8 +453,7 @@ def _suspect(row: Mapping[Any, Any], names: list[str]) -> dict[str, Any]:
 def _status_or_damage(name: str) -> dict[str, Any]:
     """A dataset's status; where something of it is damaged, what that is: the others are shown all the same."""
     try:
-        with session() as open_session:
-            found = _dataset_status(open_session, datasets.get(open_session, name))
+        found = _dataset_status(reading.dataset(name))
         _status_lines(found)  # what cannot be written as a line is damaged too
         return found
     except CatalogBusyError:
@@ -473,8 +465,8 @@ def _status_or_damage(name: str) -> dict[str, Any]:
         return {"name": name, "damage": f"cannot be shown: {text}"}
 
 
-def _dataset_status(open_session: Any, dataset: Dataset) -> dict[str, Any]:
-    found = audits.of_dataset(open_session, dataset.id)
+def _dataset_status(dataset: Dataset) -> dict[str, Any]:
+    found = ask(audits.of_dataset, dataset.id)
     finished = next((audit for audit in found if audit.status == "finished"), None)
     outcomes = decisions.outcomes(dataset.id)
     known, left, sentences = progress.findings(dataset, outcomes), None, []

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from auditor.audits import comparison
 from auditor.bridges import engine_bridge
-from auditor.catalog import datasets
-from auditor.catalog.db import session
+from auditor.catalog import datasets, reading
+from auditor.catalog.db import ask
 from auditor.catalog.records import Dataset
 from auditor.experiments import paired
 from auditor.experiments.kept_trainings import Training, Trainings
@@ -81,9 +81,8 @@ def before_after(
             or was stopped.
         ExportRefusedError: the policy can change nothing, or is unknown.
     """
-    with session() as open_session:
-        dataset = datasets.get(open_session, dataset_name)
-        given = datasets.given_labels(open_session, dataset.id)
+    dataset = reading.dataset(dataset_name)
+    given = ask(datasets.given_labels, dataset.id)
     held, truth, weights, notes = _held_out(dataset.id)
     cleaned = _cleaned(dataset, given, policy, max_fdr, audit_id)
     before, after = given.copy(), cleaned.copy()
@@ -115,8 +114,7 @@ def before_after(
 
 def apart_from_training(dataset_id: int, held: NDArray[np.int64]) -> NDArray[np.int64]:
     """``held`` and every sample with the same pixels: who trains on a copy is judged on what it has seen."""
-    with session() as open_session:
-        copies = datasets.duplicates(open_session, dataset_id)
+    copies = ask(datasets.duplicates, dataset_id)
     same = copies.content_hash.isin(copies.content_hash[copies.sample_id.isin(held)])
     return np.union1d(held, copies.sample_id[same & (copies.content_hash != "")].to_numpy(dtype=np.int64))
 

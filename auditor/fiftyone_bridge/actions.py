@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from auditor.catalog import audits, datasets, reading, reviews, scores
-from auditor.catalog.db import session
+from auditor.catalog.db import ask, session
 from auditor.catalog.records import Dataset
 from auditor.fiftyone_bridge import fields
 from auditor.fiftyone_bridge import labels as labelling
@@ -87,8 +87,7 @@ def _decide_others(dataset: Dataset, rows: Sequence[tuple[int, str, Any]], revie
         | labels.columns(value)
         for i, action, value in rows
     ]
-    with session() as open_session:
-        decisions.apply_rows(open_session, dataset.id, said, source=SOURCE)
+    ask(decisions.apply_rows, dataset.id, said, source=SOURCE)
 
 
 def _rows(dataset: Dataset, sample_ids: Sequence[int], action: str) -> list[tuple[int, str, Any]]:
@@ -103,9 +102,8 @@ def _rows(dataset: Dataset, sample_ids: Sequence[int], action: str) -> list[tupl
             for i in sample_ids
             if (said := suggested[i]) is not None and said != given[i]
         ]
-    with session() as open_session:
-        audit = audits.require_finished(open_session, dataset)
-        found = scores.of_samples(open_session, audit.id, sample_ids)
+    audit = ask(audits.require_finished, dataset)
+    found = ask(scores.of_samples, audit.id, sample_ids)
     return [
         (i, RELABEL, found[i].suggested_label)
         for i in sample_ids
@@ -127,13 +125,10 @@ def _undo_selected(dataset_id: int, sample_ids: Sequence[int], reviewer: str) ->
 
 def _undo_latest(dataset_id: int, reviewer: str) -> list[int]:
     """Take back the reviewer's newest step: all samples of its batch."""
-    with session() as open_session:
-        latest = reviews.latest_of(open_session, dataset_id, reviewer)
-        if latest is None:
-            return []
-        rows = [latest]
-        if latest.batch:
-            rows = reviews.of_batch(open_session, dataset_id, latest.batch)
+    latest = ask(reviews.latest_of, dataset_id, reviewer)
+    if latest is None:
+        return []
+    rows = ask(reviews.of_batch, dataset_id, latest.batch) if latest.batch else [latest]
     if latest.batch:
         decisions.undo_batch(dataset_id, latest.batch, reviewer)
     else:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from auditor.audits import arrays
 from auditor.bridges import engine_bridge
-from auditor.catalog import audits, datasets, reviews, scores
-from auditor.catalog.db import session
+from auditor.catalog import datasets, reading, reviews, scores
+from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset, Review
 from auditor.fiftyone_bridge import labels as labelling
 from auditor.fiftyone_bridge.labels import FIGURES, Labels, MaskLabels
@@ -114,19 +114,17 @@ def load(name: str, audit_id: int | None = None) -> Columns:
     Raises:
         NotFoundError: no such dataset, or none of its audits has finished.
     """
-    with session() as open_session:
-        dataset = datasets.get(open_session, name)
-        audit = audits.require_finished(open_session, dataset, audit_id)
-        labels = labelling.of(dataset)
-        given = datasets.given_labels(open_session, dataset.id)
-        given_names = labels.given(open_session, dataset.id)
-        splits = datasets.splits(open_session, dataset.id).tolist()
-        table = scores.table(open_session, audit.id)
-        copies = datasets.duplicates(open_session, dataset.id)
-        conflicts = set(datasets.conflicts(open_session, dataset.id).sample_id)
-        decisions = reviews.decisions(open_session, dataset.id)
-        counting = reviews.outcomes(open_session, dataset.id)
-        verdicts = {i: row for (_, i), row in reviews.verdicts(open_session, dataset.id).items()}
+    dataset, audit = reading.audited(name, audit_id)
+    labels = labelling.of(dataset)
+    given = ask(datasets.given_labels, dataset.id)
+    given_names = labels.given(dataset.id)
+    splits = ask(datasets.splits, dataset.id).tolist()
+    table = ask(scores.table, audit.id)
+    copies = ask(datasets.duplicates, dataset.id)
+    conflicts = set(ask(datasets.conflicts, dataset.id).sample_id)
+    decisions = ask(reviews.decisions, dataset.id)
+    counting = ask(reviews.outcomes, dataset.id)
+    verdicts = {i: row for (_, i), row in ask(reviews.verdicts, dataset.id).items()}
     group = dict(zip(copies.sample_id, copies.duplicate_group, strict=True))
     is_masks = isinstance(labels, MaskLabels)
     columns: dict[str, tuple[str, list[Any]]] = {}
@@ -214,9 +212,8 @@ def image_paths(dataset: Dataset) -> Iterator[str]:
     Raises:
         NotFoundError: an image is not where it was.
     """
-    with session() as open_session:
-        for sample in datasets.iterate_samples(open_session, dataset.id):
-            yield str(cache.extracted_path(dataset, sample))
+    for sample in reading.samples(dataset.id):
+        yield str(cache.extracted_path(dataset, sample))
 
 
 def review_document(

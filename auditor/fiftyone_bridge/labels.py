@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlmodel import Session
 
 from auditor.audits import arrays
-from auditor.catalog import datasets
-from auditor.catalog.db import session
+from auditor.catalog import datasets, reading
+from auditor.catalog.db import ask
 from auditor.catalog.records import Dataset, Review
 from auditor.ground.numbers import number_text, read_number
 from auditor.ground.vocabulary import EXCLUDING, KEEP, REGRESSION, RELABEL, SEGMENTATION
@@ -105,11 +104,11 @@ class Labels:
             found["logits"] = fiftyone.core.utils.serialize_numpy_array(logits)
         return found
 
-    def given(self, open_session: Session, dataset_id: int) -> list[str | None]:
+    def given(self, dataset_id: int) -> list[str | None]:
         """The given labels of all samples."""
         if self.is_numeric:
-            return self.numbers(datasets.given_numbers(open_session, dataset_id))
-        labels = datasets.given_labels(open_session, dataset_id)
+            return self.numbers(ask(datasets.given_numbers, dataset_id))
+        labels = ask(datasets.given_labels, dataset_id)
         return [self.names[label] if label >= 0 else None for label in labels]
 
     def numbers(self, values: Sequence[float] | NDArray[np.floating]) -> list[str | None]:
@@ -235,9 +234,9 @@ class MaskLabels(Labels):
                     mask[region.pixels] = region.suggested
         return self._inner(mask, sample_id)
 
-    def given(self, open_session: Session, dataset_id: int) -> list[str | None]:
+    def given(self, dataset_id: int) -> list[str | None]:
         """The given labels of all samples."""
-        del open_session, dataset_id
+        del dataset_id
         return [f"mask {sample_id}" for sample_id in range(self.dataset.num_samples)]
 
     def suggested(self, audit_id: int) -> list[str | None]:
@@ -300,9 +299,7 @@ def of(dataset: Dataset) -> Labels:
 @functools.lru_cache(maxsize=4)
 def _sizes(dataset_id: int, num_samples: int) -> list[tuple[int, int]]:  # noqa: ARG001
     """(width, height) of every picture."""
-    with session() as open_session:
-        rows = datasets.iterate_samples(open_session, dataset_id)
-        return [(one.original_width, one.original_height) for one in rows]
+    return [(one.original_width, one.original_height) for one in reading.samples(dataset_id)]
 
 
 @functools.cache

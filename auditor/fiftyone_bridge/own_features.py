@@ -7,8 +7,7 @@ from typing import Any
 
 from auditor.backbones import features, own_features
 from auditor.backbones.features import FeatureSource
-from auditor.catalog import datasets, reading
-from auditor.catalog.db import session
+from auditor.catalog import reading
 from auditor.catalog.records import Dataset
 from auditor.fiftyone_bridge import fields
 from auditor.ground.errors import ImportRefusedError
@@ -51,8 +50,7 @@ def _imported_from(dataset: Dataset, field: str) -> str:
 
 def _matched(dataset: Dataset, target: Any, field: str, called: str) -> Any:
     """(N, D) float32 in our order."""
-    with session() as open_session:
-        extras = list(datasets.iterate_extras(open_session, dataset.id))
+    extras = [(one.filepath, one.extra or {}) for one in reading.samples(dataset.id)]
     filepaths = [filepath for filepath, _ in extras]
     by_id = dataset.source == f"{FIELD}{target.name}"
     keys = (

@@ -139,7 +139,7 @@ def mirror(target: Any, dataset: Dataset, sample_ids: Sequence[int], here: Here 
     labels = labelling.of(dataset)
     here = here or read_samples(target.match({INDEX: {"$in": list(sample_ids)}}), labels)
     with session() as open_session:
-        given_labels = labels.given(open_session, dataset.id)
+        given_labels = labels.given(dataset.id)
         standing = {i: reviews.standing(open_session, dataset.id, i) for i in sample_ids}
         counting = reviews.outcomes(open_session, dataset.id, sample_ids)
         verdicts = {i: row for (_, i), row in reviews.verdicts(open_session, dataset.id).items()}
@@ -169,7 +169,7 @@ def _understood(
     open_session: Session, dataset: Dataset, here: Here, reviewer: str, progress: OnProgress | None
 ) -> _Work:
     labels, work = labelling.of(dataset), _Work()
-    known_labels, given_labels = labels.known, labels.given(open_session, dataset.id)
+    known_labels, given_labels = labels.known, labels.given(dataset.id)
     decisions = reviews.decisions(open_session, dataset.id)
     known = sorted(i for i in here.ids if i < dataset.num_samples)
     ticker = Ticker(progress, "reading decisions", len(known))

@@ -20,8 +20,7 @@ import numpy as np
 
 from auditor.audits import arrays
 from auditor.bridges import engine_bridge, fiftyone_door
-from auditor.catalog import datasets
-from auditor.catalog.db import session
+from auditor.catalog import reading
 from auditor.catalog.records import Dataset
 from auditor.fiftyone_bridge import fields, processes
 from auditor.fiftyone_bridge import views as fiftyone_views
@@ -388,11 +387,10 @@ def _number(target: Any, dataset: Dataset) -> None:
     from pymongo import UpdateOne
 
     there = dict(zip(*target.values(["id", INDEX]), strict=True))
-    with session() as open_session:
-        wanted = {
-            str((sample.extra or {}).get(fiftyone_sets.ID_COLUMN)): sample.sample_id
-            for sample in datasets.iterate_samples(open_session, dataset.id)
-        }
+    wanted = {
+        str((sample.extra or {}).get(fiftyone_sets.ID_COLUMN)): sample.sample_id
+        for sample in reading.samples(dataset.id)
+    }
     new = {own: i for own, i in wanted.items() if own in there and there[own] != i}
     if new:
         operations = [UpdateOne({"_id": ObjectId(own)}, {"$set": {INDEX: i}}) for own, i in new.items()]

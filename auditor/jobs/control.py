@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditor.catalog import datasets, jobs
-from auditor.catalog.db import session
+from auditor.catalog.db import ask, session
 from auditor.catalog.jobs import Job
 from auditor.catalog.records import now
 from auditor.ground.errors import JobRefusedError, NotFoundError
@@ -122,22 +122,19 @@ def overview(job_id: int) -> Overview:
 
 
 def _seen(job_id: int) -> Overview:
-    with session() as open_session:
-        job = jobs.get(open_session, job_id)
+    job = ask(jobs.get, job_id)
     return Overview(job, jobs.state(job))
 
 
 def listed(*kinds: str, dataset_id: int | None = None) -> list[Overview]:
     """Jobs of these kinds that nobody forgot, the newest first; only of one dataset where it is named."""
-    with session() as open_session:
-        found = jobs.find(open_session, *kinds, dataset_id=dataset_id)
+    found = ask(jobs.find, *kinds, dataset_id=dataset_id)
     return [Overview(job, jobs.state(job)) for job in found]
 
 
 def cancel(job_id: int) -> None:
     """Ask a job to stop; it does so at its next report of progress and leaves nothing half done."""
-    with session() as open_session:
-        jobs.change(open_session, job_id, cancel_requested=True)
+    ask(jobs.change, job_id, cancel_requested=True)
 
 
 def resume(job_id: int) -> None:
@@ -187,15 +184,14 @@ def _start_process(job_id: int) -> None:
             stderr=log,
             start_new_session=True,
         )
-    with session() as open_session:
-        # Other hosts see no process, and it needs a while to speak for itself.
-        jobs.change(
-            open_session,
-            job_id,
-            pid=process.pid,
-            host=jobs.this_host(),
-            process_started=started(process.pid),
-            heartbeat_at=now(),
-        )
+    # Other hosts see no process, and it needs a while to speak for itself.
+    ask(
+        jobs.change,
+        job_id,
+        pid=process.pid,
+        host=jobs.this_host(),
+        process_started=started(process.pid),
+        heartbeat_at=now(),
+    )
     # Reap the child when it ends; without this it would stay a zombie of a long-lived parent.
     threading.Thread(target=process.wait, daemon=True).start()

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from auditor.catalog import audits, datasets, scores
-from auditor.catalog.db import session
+from auditor.catalog import reading, scores
+from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset, Review, Sample
 from auditor.ground.errors import ExportRefusedError, ImportRefusedError, NotFoundError
 from auditor.ground.files import folder_written_whole, new_folder_beside, open_below, written_whole
@@ -64,11 +64,8 @@ def export(
     """
     if out.exists():
         raise ExportRefusedError(f"{out} exists; name a new folder or .zip file.")
-    with session() as open_session:
-        dataset = datasets.get(open_session, name)
-        has_audit = audits.latest_finished(open_session, dataset.id) is not None
-        audit = audits.require_finished(open_session, dataset, audit_id) if has_audit or audit_id else None
-        samples = list(datasets.iterate_samples(open_session, dataset.id))
+    dataset, audit = reading.newest_audited(name, audit_id)
+    samples = list(reading.samples(dataset.id))
     if dataset.masks is None:
         raise ExportRefusedError(f"The labels of {name} are no masks.")
     if out.suffix.lower() != ".zip":
@@ -214,8 +211,7 @@ def _write_table(
 ) -> None:
     found: dict[str, list[Any]] = {name: [""] * len(rows) for name in COLUMNS}
     if audit is not None:
-        with session() as open_session:
-            table = scores.table(open_session, audit.id)
+        table = ask(scores.table, audit.id)
         found["trust_score"] = [f"{value:.6f}" for value in table.trust_score]
         found["weakest_class"] = [dataset.class_names[one] for one in table.given_label]
         found["changed_share"] = [f"{value:.6f}" for value in table.suggested_probability]

@@ -18,7 +18,7 @@ from auditor import jobs
 from auditor.audits import arrays, kinds, tasks
 from auditor.audits.settle import noise_rate_json
 from auditor.catalog import datasets
-from auditor.catalog.db import session
+from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset, now
 from auditor.ground.files import written_whole
 from auditor.ground.vocabulary import REGRESSION
@@ -53,8 +53,7 @@ def _given(dataset: Dataset, place: Path) -> Path:
 
 def given_numbers(dataset: Dataset) -> NDArray[np.float64]:
     """(N,) as they were imported; NaN where there is none."""
-    with session() as open_session:
-        return datasets.given_numbers(open_session, dataset.id)
+    return ask(datasets.given_numbers, dataset.id)
 
 
 def settle(audit: Audit, dataset: Dataset) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from auditor.audits import arrays
-from auditor.catalog import audits, datasets, scores
-from auditor.catalog.db import session
+from auditor.catalog import reading, scores
+from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset, Review, Sample
 from auditor.ground.errors import ExportRefusedError
 from auditor.ground.files import is_part_of, written_whole
@@ -63,11 +63,8 @@ def export(
         raise ExportRefusedError(f"{out}: numbers are exported as .csv or .tsv.")
     if out.exists() and not force:
         raise ExportRefusedError(f"{out} exists; choose another name, or overwrite it.", field="force")
-    with session() as open_session:
-        dataset = datasets.get(open_session, name)
-        has_audit = audits.latest_finished(open_session, dataset.id) is not None
-        audit = audits.require_finished(open_session, dataset, audit_id) if has_audit or audit_id else None
-        samples = list(datasets.iterate_samples(open_session, dataset.id))
+    dataset, audit = reading.newest_audited(name, audit_id)
+    samples = list(reading.samples(dataset.id))
     if dataset.task != REGRESSION:
         raise ExportRefusedError(f"The labels of {name} are no numbers.")
     if is_part_of(out, dataset.source):
@@ -106,8 +103,7 @@ class _Said:
 def _said(audit: Audit | None) -> _Said:
     if audit is None:
         return _Said({}, [])
-    with session() as open_session:
-        table = scores.table(open_session, audit.id)
+    table = ask(scores.table, audit.id)
     predicted = np.asarray(arrays.array(audit.id, TOGETHER, "predicted"))
     half_width = float(audit.summary["half_width"])
     columns = {

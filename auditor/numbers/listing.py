@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from auditor.audits import arrays, kinds, statements
 from auditor.catalog import reviews
-from auditor.catalog.db import session
+from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import RELABEL
 from auditor.numbers.auditing import TOGETHER, given_numbers
@@ -81,8 +81,7 @@ def alike(
 
 
 def _cleaned(dataset: Dataset, sample_ids: Sequence[int]) -> list[Any]:
-    with session() as open_session:
-        stands = reviews.outcomes(open_session, dataset.id, list(sample_ids))
+    stands = ask(reviews.outcomes, dataset.id, list(sample_ids))
     return [
         one.number if (one := stands.get(sample)) is not None and one.decision == RELABEL else None
         for sample in sample_ids

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from auditor.audits import arrays, statements
 from auditor.bridges import engine_bridge
-from auditor.catalog import audits, datasets, scores
-from auditor.catalog.db import session
+from auditor.catalog import datasets, reading, scores
+from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset, Review, Sample
 from auditor.ground.errors import ExportRefusedError, NotFoundError
 from auditor.ground.files import folder_written_whole, is_part_of, open_below, written_whole
@@ -158,10 +158,9 @@ def preview(
     sources = _load(dataset_name, policy, max_fdr, audit_id, with_scores=False)
     # Nothing else can change; to go through a million samples for a few rows takes a minute.
     touched = sorted({*sources.decisions, *np.flatnonzero(sources.automatic).tolist()})
-    with session() as open_session:
-        samples = datasets.samples(open_session, sources.dataset.id, touched)
-        audit = sources.audit
-        found = {} if audit is None else scores.of_samples(open_session, audit.id, touched)
+    samples = ask(datasets.samples, sources.dataset.id, touched)
+    audit = sources.audit
+    found = {} if audit is None else ask(scores.of_samples, audit.id, touched)
     changed: list[dict[str, Any]] = []
     counts = _Counts()
     counts.add_kept(sources.dataset.num_samples - len(samples))
@@ -231,13 +230,8 @@ def _load(
             "the rate out.",
             field="policy",
         )
-    with session() as open_session:
-        dataset = datasets.get(open_session, dataset_name)
-        if audit_id is None:
-            audit = audits.latest_finished(open_session, dataset.id)
-        else:
-            audit = audits.require_finished(open_session, dataset, audit_id)
-        table = scores.table(open_session, audit.id) if with_scores and audit is not None else None
+    dataset, audit = reading.newest_audited(dataset_name, audit_id)
+    table = ask(scores.table, audit.id) if with_scores and audit is not None else None
     automatic = np.zeros(dataset.num_samples, dtype=bool)
     if policy == "auto":
         if audit is None:
@@ -290,13 +284,10 @@ def _rows_with_samples(sources: _Sources) -> Iterator[tuple[dict[str, Any], Samp
     is_audited = sources.scores is not None
     scored = itertools.repeat(None) if sources.scores is None else _scored(sources.scores)
     ticker = Ticker(sources.progress, "writing", sources.dataset.num_samples)
-    with session() as open_session:
-        # Without an audit the empty scores have no end; with one there is a score for every sample.
-        for sample, score in zip(
-            datasets.iterate_samples(open_session, sources.dataset.id), scored, strict=is_audited
-        ):
-            yield _row(sources, score, sample), sample
-            ticker.at(sample.sample_id + 1)
+    # Without an audit the empty scores have no end; with one there is a score for every sample.
+    for sample, score in zip(reading.samples(sources.dataset.id), scored, strict=is_audited):
+        yield _row(sources, score, sample), sample
+        ticker.at(sample.sample_id + 1)
 
 
 def _scored(table: pd.DataFrame) -> Iterator[dict[Any, Any]]:
@@ -417,8 +408,7 @@ def _number(value: float | None) -> Any:
 
 def _check_folders(dataset: Dataset) -> None:
     """Refuse names that cannot be folders, and splits beside classes in one folder."""
-    with session() as open_session:
-        splits = datasets.split_counts(open_session, dataset.id)
+    splits = ask(datasets.split_counts, dataset.id)
     for kind, names in (("Class", dataset.class_names), ("Split", list(splits))):
         bad = [name for name in names if "/" in name or "\0" in name or name in ("", ".", "..")]
         if bad:
@@ -438,8 +428,7 @@ def _write_source(sources: _Sources, out: Path) -> ExportSummary:
     """What the dataset was imported from, with cleaned labels and without excluded images."""
     dataset = sources.dataset
     source = _reopened(dataset, out)
-    with session() as open_session:
-        samples = list(datasets.iterate_samples(open_session, dataset.id))
+    samples = list(reading.samples(dataset.id))
     found = found_again.find(dataset, source, samples)
     num_lost = dataset.num_samples - len(found.places)
     if num_lost:
@@ -527,8 +516,7 @@ def _named_path_column(dataset: Dataset) -> str | None:
     """The column of images where the user named it: the places in Parquet then say so."""
     if dataset.source_kind != "parquet":
         return dataset.path_column
-    with session() as open_session:
-        first = datasets.samples(open_session, dataset.id, [0])[0]
+    first = ask(datasets.sample, dataset.id, 0)
     return dataset.path_column if first.location.endswith(f":{dataset.path_column}") else None
 
 
@@ -546,8 +534,7 @@ def _original(dataset: Dataset, sample: Sample, moved: dict[int, str]) -> Path:
     except cache.MovedError:
         if moved or dataset.source_kind not in found_again.ROW_SOURCES:
             raise
-        with session() as open_session:
-            samples = list(datasets.iterate_samples(open_session, dataset.id))
+        samples = list(reading.samples(dataset.id))
         moved |= found_again.find(dataset, open_source(dataset.source, _options(dataset)), samples).places
         if sample.sample_id not in moved:
             raise

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from auditor.audits import arrays, comparison, statements
-from auditor.catalog import audits, datasets, reading, scores
-from auditor.catalog.db import session
+from auditor.catalog import audits, reading, scores
+from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Review
 from auditor.ground.errors import ExportRefusedError
 from auditor.ground.files import written_whole
@@ -105,10 +105,8 @@ def _of_all(standing: statements.Standing, rate: NoiseRate, left: ErrorsLeft) ->
 def _other_suspects(standing: statements.Standing, progress: OnProgress | None) -> list[Suspect]:
     """Of a number what is predicted, with its interval; of a mask the class of least trust, and what it may be."""
     dataset, audit = standing.dataset, standing.audit
-    with session() as open_session:
-        page = scores.page(open_session, audit, scores.SuspectFilter(), limit=NUM_SUSPECTS)
-        ids = page.sample_id.tolist()
-        samples = {one.sample_id: one for one in datasets.samples(open_session, dataset.id, ids)}
+    page = ask(scores.page, audit, scores.SuspectFilter(), limit=NUM_SUSPECTS)
+    samples = reading.samples_by_id(dataset.id, page.sample_id.tolist())
     decided, cache, names = outcomes(dataset.id), images.image_cache(dataset), dataset.class_names
     predicted = arrays.array(audit.id, "numbers", "predicted") if dataset.task == REGRESSION else None
     found = []
@@ -170,8 +168,7 @@ def write_report(
 
 def _suspects(audit: Audit, standing: statements.Standing, progress: OnProgress | None) -> list[Suspect]:
     names = standing.dataset.class_names
-    with session() as open_session:
-        rows = scores.page(open_session, audit, scores.SuspectFilter(), limit=NUM_SUSPECTS).to_dict("records")
+    rows = ask(scores.page, audit, scores.SuspectFilter(), limit=NUM_SUSPECTS).to_dict("records")
     decided = outcomes(audit.dataset_id)
     cache = images.image_cache(standing.dataset)
     labels = {int(row["sample_id"]): (int(row["given_label"]), int(row["suggested_label"])) for row in rows}
@@ -220,8 +217,7 @@ def _decision(outcome: Review | None, names: list[str]) -> str:
 
 
 def _engine_lines(audit: Audit) -> list[EngineLine]:
-    with session() as open_session:
-        runs = audits.runs(open_session, audit.id)
+    runs = ask(audits.runs, audit.id)
     lines = []
     for run in runs:
         about = arrays.describe(audit.id, run.engine)
@@ -247,8 +243,7 @@ def _notes(audit: Audit, said: statements.Statements) -> list[str]:
 
 def _warnings(audit: Audit) -> list[str]:
     """What the engines themselves say against their results."""
-    with session() as open_session:
-        runs = audits.runs(open_session, audit.id)
+    runs = ask(audits.runs, audit.id)
     return [
         f"{arrays.describe(audit.id, run.engine)['title']}: {warning}"
         for run in runs
@@ -275,19 +270,16 @@ def _what_trust_changed(audit: Audit) -> list[str]:
     _, trusted = arrays.trained_labels(audit.id)
     if not trusted.any():
         return []
-    with session() as open_session:
-        earlier = [
-            one
-            for one in audits.of_dataset(open_session, audit.dataset_id)
-            if one.status == "finished"
-            and one.id < audit.id
-            and (one.preset, one.engines) == (audit.preset, audit.engines)
-        ]
-        if not earlier or earlier[0].id is None:
-            return [
-                f"This audit trained with {plural(int(trusted.sum()), 'label')} that people had confirmed."
-            ]
-        now, before = (scores.table(open_session, one) for one in (audit.id, earlier[0].id))
+    earlier = [
+        one
+        for one in ask(audits.of_dataset, audit.dataset_id)
+        if one.status == "finished"
+        and one.id < audit.id
+        and (one.preset, one.engines) == (audit.preset, audit.engines)
+    ]
+    if not earlier:
+        return [f"This audit trained with {plural(int(trusted.sum()), 'label')} that people had confirmed."]
+    now, before = (ask(scores.table, one) for one in (audit.id, earlier[0].id))
     decided = outcomes(audit.dataset_id)
     flagged, was = now.is_label_issue.to_numpy(bool), before.is_label_issue.to_numpy(bool)
     undecided = np.array([i not in decided for i in now.sample_id])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlmodel import Session
 
 from auditor.catalog import datasets, draws, reviews
-from auditor.catalog.db import session
+from auditor.catalog.db import ask, session
 from auditor.catalog.records import Draw, NewReview, Review, Sample
 from auditor.ground.errors import VerificationError
 from auditor.ground.vocabulary import (
@@ -79,8 +79,7 @@ def record(
         "reviewer": reviewer,
     }
     said = schema.read(schema.BlindVerdict, fields)
-    with session() as open_session:
-        return _record(open_session, said)
+    return ask(_record, said)
 
 
 def undo(draw_id: int, sample_id: int, *, reviewer: str) -> None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from auditor.catalog import datasets, reviews
-from auditor.catalog.db import session
+from auditor.catalog.db import ask, session
 from auditor.catalog.records import NewReview, Review, now
 from auditor.ground.errors import ReviewError
 from auditor.ground.vocabulary import (
@@ -212,8 +212,7 @@ def log_frame(dataset_id: int) -> pd.DataFrame:
 
 def outcomes(dataset_id: int) -> dict[int, Review]:
     """What counts now by sample_id, blind verdicts too (``reviews.outcomes``)."""
-    with session() as open_session:
-        return reviews.outcomes(open_session, dataset_id)
+    return ask(reviews.outcomes, dataset_id)
 
 
 def findings(standing: Mapping[int, Review], in_question: Collection[int]) -> Findings:
@@ -258,8 +257,7 @@ def known_classes(dataset_id: int) -> NDArray[np.int64]:
     """(N,) the true class of every sample that somebody decided on with their eyes on it: the one that they kept or
     named, ``NO_CLASS`` where none or several fit, ``UNKNOWN`` elsewhere.
     """
-    with session() as open_session:
-        given = datasets.given_labels(open_session, dataset_id)
+    given = ask(datasets.given_labels, dataset_id)
     known = np.full(len(given), UNKNOWN, dtype=np.int64)
     for sample_id, row in outcomes(dataset_id).items():
         if not row.is_seen or row.decision in NOT_CLEAR:
@@ -277,8 +275,7 @@ def numbers_to_train_on(dataset_id: int) -> tuple[NDArray[np.float64], NDArray[n
     As ``labels_to_train_on``, with the numbers that people put in place of given ones.
     """
     labels, trusted = labels_to_train_on(dataset_id)
-    with session() as open_session:
-        numbers = datasets.given_numbers(open_session, dataset_id)
+    numbers = ask(datasets.given_numbers, dataset_id)
     calibrating = set(verifying.calibrating_ids(dataset_id).tolist())
     for sample_id, row in outcomes(dataset_id).items():
         if (

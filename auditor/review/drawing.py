@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from auditor.catalog import audits, datasets, draws, reviews, scores
-from auditor.catalog.db import session
+from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Dataset, Draw, NewDraw, Review
 from auditor.ground.errors import VerificationError
 from auditor.ground.numbers import number_text
@@ -54,8 +54,7 @@ def draw(
         VerificationError: fewer labeled samples are left than asked for, the purpose is unknown, no audit has
             ranked the labels yet, or numbers without a tolerance or with another one than in earlier draws.
     """
-    with session() as open_session:
-        return draw_in(open_session, dataset_name, size, seed, purpose, tolerance)
+    return ask(draw_in, dataset_name, size, seed, purpose, tolerance)
 
 
 def usual_purpose(dataset_name: str, size: int) -> str:
@@ -118,8 +117,7 @@ def num_in_question(dataset_id: int) -> int:
 
 @functools.lru_cache(maxsize=64)
 def _num_in_question(home: Settings, dataset_id: int, version: str) -> int:  # noqa: ARG001
-    with session() as open_session:
-        return datasets.num_in_question(open_session, dataset_id)
+    return ask(datasets.num_in_question, dataset_id)
 
 
 def tolerance_of(dataset_id: int) -> float | None:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from auditor.catalog import audits, datasets, draws, reviews
-from auditor.catalog.db import session
+from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Draw, NewDraw
 from auditor.ground.vocabulary import BLIND, FOUND_WRONG, HEAD_ORDER, LEVELS, PROMISES, SUSPECT
 from auditor.review import drawing, verifying
@@ -86,8 +86,7 @@ def start(audit_id: int) -> Draw:
 
 def of_audit(audit_id: int) -> Draw | None:
     """The order of the audit's head; None where nobody asked for one."""
-    with session() as open_session:
-        return draws.order_of(open_session, audit_id)
+    return ask(draws.order_of, audit_id)
 
 
 def shown(audit_id: int, *, levels: Sequence[float] = LEVELS) -> SoFar | None:
@@ -99,8 +98,7 @@ def shown(audit_id: int, *, levels: Sequence[float] = LEVELS) -> SoFar | None:
     order = of_audit(audit_id)
     if order is None:
         return None
-    with session() as open_session:
-        known = reviews.outcomes(open_session, order.dataset_id, order.sample_ids)
+    known = ask(reviews.outcomes, order.dataset_id, order.sample_ids)
     seen = {sample: row.decision in FOUND_WRONG for sample, row in known.items() if row.is_seen}
     place_of = {sample: place for place, sample in enumerate(order.head)}
     places = np.array([place_of[one] for one in order.sample_ids], dtype=np.int64)
@@ -189,8 +187,7 @@ def waiting(order: Draw, *, after: int | None = None) -> dict[int, int]:
 
     What waits for a blind look of a draw is left out: who saw the suggestion here would not be blind there.
     """
-    with session() as open_session:
-        known = reviews.outcomes(open_session, order.dataset_id, order.sample_ids)
+    known = ask(reviews.outcomes, order.dataset_id, order.sample_ids)
     settled = known.keys() | _to_be_drawn(order)
     places = enumerate(order.sample_ids)
     return {

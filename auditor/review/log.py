@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from auditor.catalog import datasets, reviews
-from auditor.catalog.db import session
+from auditor.catalog.db import ask, session
 from auditor.ground.vocabulary import BLIND, CONTROL, DISPUTED, RULING, UNDO
 from auditor.review import decisions
 
@@ -27,8 +27,7 @@ def entries(dataset_id: int) -> pd.DataFrame:
 
 def with_samples(dataset_id: int, log: pd.DataFrame) -> pd.DataFrame:
     """The log with the filepath and the given label of every row's sample behind its sample_id."""
-    with session() as open_session:
-        found = datasets.samples(open_session, dataset_id, sorted(set(log.sample_id.tolist())))
+    found = ask(datasets.samples, dataset_id, sorted(set(log.sample_id.tolist())))
     by_id = {row.sample_id: row for row in found}
     table, place = log.copy(), log.columns.tolist().index("sample_id") + 1
     table.insert(place, "filepath", [by_id[one].filepath for one in log.sample_id])

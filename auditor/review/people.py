@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from sqlmodel import Session
 
 from auditor.catalog import audits, datasets, draws, reviews, scores
-from auditor.catalog.db import session
+from auditor.catalog.db import ask, session
 from auditor.catalog.records import NewReview, Review
 from auditor.ground.errors import VerificationError
 from auditor.ground.vocabulary import (
@@ -132,8 +132,7 @@ def planted(
     """
     if not rate or not pending:
         return list(pending)
-    with session() as open_session:
-        free = _free_controls(open_session, dataset_id, reviewer, {sample for _, sample in pending})
+    free = ask(_free_controls, dataset_id, reviewer, {sample for _, sample in pending})
     dealt: list[tuple[int, int]] = []
     for draw_id, sample in pending:
         dealt.append((draw_id, sample))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from auditor.catalog import datasets, draws, reviews
-from auditor.catalog.db import session
+from auditor.catalog.db import ask, session
 from auditor.catalog.records import Draw, Review
 from auditor.ground.vocabulary import BLIND, DISPUTED, FOUND_WRONG, KEEP, NOT_CLEAR, REGRESSION
 from auditor.review import blind, drawing
@@ -172,8 +172,7 @@ def _stages(
 
 def calibrating_ids(dataset_id: int) -> NDArray[np.int64]:
     """Samples that calibrate promises: even places of every draw, judged or not."""
-    with session() as open_session:
-        drawn = draws.of_dataset(open_session, dataset_id)
+    drawn = ask(draws.of_dataset, dataset_id)
     return np.array([s for row in drawn for s in row.sample_ids[::2]], dtype=np.int64)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from app.server import bench, geometry
-from auditor.audits import arrays, settle
+from auditor.audits import arrays, queues, settle
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.ground.errors import NotFoundError, ReviewError
@@ -278,7 +278,7 @@ def test_progress__what_comes_next_is_that_of_the_queue() -> None:
         [float(x) for x in points[rare["sample"]] + step] for step in ((-1, -1), (1, -1), (1, 1), (-1, 1))
     ]
     region = {"engine": "cross_entropy", "polygon": near}
-    inside = [item for item in items if item["sample"] in bench.inside(audit, region)]
+    inside = [item for item in items if item["sample"] in queues.inside(audit, region)]
     whole, part = told(), told(region=region)
     assert bench.progress({"audit": AUDIT_ID})["expected_left"] > 0
     assert "in the whole dataset" not in whole
@@ -359,11 +359,11 @@ def test_inside__a_polygon_around_everything_selects_every_sample(copied_home: P
 def test_contains__even_odd_rule_on_a_concave_polygon() -> None:
     horseshoe = np.array([[0, 0], [3, 0], [3, 3], [2, 3], [2, 1], [1, 1], [1, 3], [0, 3]], dtype=float)
     points = np.array([[0.5, 2], [1.5, 2], [2.5, 2], [1.5, 0.5], [5, 5]])
-    assert geometry.contains(horseshoe, points).tolist() == [True, False, True, True, False]
+    assert queues.contains(horseshoe, points).tolist() == [True, False, True, True, False]
 
 
 def test_contains__two_points_enclose_nothing() -> None:
-    assert not geometry.contains(np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([[0.5, 0.5]])).any()
+    assert not queues.contains(np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([[0.5, 0.5]])).any()
 
 
 def test_queue__the_head_in_random_order_says_what_can_be_promised() -> None:

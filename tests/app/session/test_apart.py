@@ -52,6 +52,8 @@ def test_call__a_process_that_was_killed_is_replaced() -> None:
 
 def test_call__an_idle_process_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ground_apart, "IDLE_S", 0.1)
+    fresh = ground_apart.Readers(1, most_bytes=None, most_s=None, is_fresh=True)
+    monkeypatch.setattr(apart, "_HELPER", fresh)  # the others' is watched for their two minutes already
     number = apart.call(process)
     wait_for_end(number)
     assert apart.call(process) != number

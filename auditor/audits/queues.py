@@ -1,0 +1,280 @@
+"""Queues of suspects: which samples a filter names, page by page, and who looks at which of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sqlmodel import Session
+
+from auditor.audits import arrays
+from auditor.catalog import audits, claims, datasets, reviews, scores
+from auditor.catalog.db import ask, session
+from auditor.catalog.records import Audit, Review
+from auditor.ground.errors import NotFoundError
+from auditor.ground.settings import Settings, settings
+from auditor.review import head_order
+from auditor.review import log as decision_log
+
+MAX_PAGE = 300
+"""Most samples of a page."""
+MAX_SELECTED = 30_000
+"""Most samples of a region that a queue holds, the most suspicious of them."""
+ASKED_OF_REGION = 1_000
+"""Samples of a region that are asked for at a time."""
+MOST_PAGES_SEARCHED = 40
+"""Pages that are searched for samples on which one engine differs, before the queue counts as ended."""
+
+
+def page(audit: Audit, where: Mapping[str, Any], *, after: int | None = None, limit: int) -> pd.DataFrame:
+    """Return a page of the queue that ``where`` names, behind the place ``after``."""
+    return ask(_page, audit, where, after, limit)
+
+
+def leased_page(
+    audit: Audit, where: Mapping[str, Any], after: int | None, limit: int, reviewer: str, ahead: int
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return a page of what nobody else looks at, its first ``ahead`` samples leased; or who holds the rest."""
+    with session() as open_session:
+        datasets.lock(open_session, audit.dataset_id)
+        claims.give_up(open_session, audit.dataset_id, reviewer)
+        found = _page(open_session, audit, {**where, "free_for": reviewer}, after, limit)
+        first = [int(one) for one in found.sample_id.head(ahead)]
+        claims.take(open_session, audit.dataset_id, first, reviewer)
+        if len(found):
+            return found, []
+        rest = [int(one) for one in _page(open_session, audit, where, after, limit).sample_id]
+        held = claims.holders(open_session, audit.dataset_id, rest, apart_from=reviewer)
+    return found, sorted(set(held.values()))
+
+
+def lease(
+    dataset_id: int, sample_ids: Sequence[int], reviewer: str
+) -> tuple[dict[int, str], dict[int, Review]]:
+    """Lease samples to a reviewer, or longer those that the reviewer has.
+
+    Returns who looks at the others, and what counts now of all that are decided; both by sample_id.
+
+    Raises:
+        NotFoundError: there is no such dataset.
+    """
+    with session() as open_session:
+        datasets.lock(open_session, dataset_id)
+        if not datasets.has(open_session, dataset_id):
+            raise NotFoundError(f"There is no dataset {dataset_id}; it was removed.")
+        held = claims.take(open_session, dataset_id, sample_ids, reviewer)
+        return held, reviews.outcomes(open_session, dataset_id, sample_ids)
+
+
+def deal(
+    dataset_id: int, pending: Sequence[tuple[int, int]], reviewer: str, ahead: int
+) -> list[tuple[int, int]]:
+    """Return (draw_id, sample_id) pairs, those that others look at last; lease the first ``ahead`` free ones."""
+    with session() as open_session:
+        datasets.lock(open_session, dataset_id)
+        others = claims.holders(
+            open_session, dataset_id, [sample for _, sample in pending], apart_from=reviewer
+        )
+        dealt = sorted(pending, key=lambda one: one[1] in others)
+        first = [sample for _, sample in dealt[:ahead] if sample not in others]
+        claims.take(open_session, dataset_id, first, reviewer)
+    return dealt
+
+
+def sizes(audit: Audit, where: Mapping[str, Any]) -> tuple[int | None, int | None, int | None]:
+    """Return how many samples a queue holds now, with its checked ones, and how many of those are checked.
+
+    The first is None where only the queue's pages tell (``_page``); the other two also for a queue in random order.
+    """
+    if where.get("engine") is not None:
+        return None, None, None
+    if where.get("order"):
+        order = head_order.of_audit(audit.id)
+        return 0 if order is None else len(head_order.waiting(order)), None, None
+    asked = suspect_filter({**where, "undecided": False, "decided": False}, audit)
+    whole = _whole_count(audit, asked)
+    checked = ask(scores.count, audit, dataclasses.replace(asked, only_decided=True))
+    total = checked if where.get("decided") else whole
+    if where.get("undecided") and not where.get("decided"):
+        total = ask(scores.count_undecided, audit, asked, whole)
+    return total, whole, checked
+
+
+def scores_version(audit: Audit) -> str:
+    """Return what changes whenever the audit's scores do, and with an audit that has the id of a removed one."""
+    return f"{audit.created_at} {audit.finished_at} {audit.summary.get('settled_at')}"
+
+
+def _whole_count(audit: Audit, where: scores.SuspectFilter) -> int:
+    """How many samples a filter leaves that asks nothing about decisions: counted once for the audit's scores."""
+    kept = {scores.SuspectFilter(): "num_ranked", scores.SuspectFilter(only_issues=True): "num_label_issues"}
+    if (known := audit.summary.get(kept.get(where, ""))) is not None:
+        return int(known)
+    if where.decided_by is not None or where.free_for is not None:
+        return ask(scores.count, audit, where)
+    return _counted(settings(), audit.id, scores_version(audit), where)
+
+
+@functools.lru_cache(maxsize=256)
+def _counted(home: Settings, audit_id: int, version: str, where: scores.SuspectFilter) -> int:  # noqa: ARG001
+    return ask(scores.count, ask(audits.get, audit_id), where)
+
+
+def suspect_filter(
+    where: Mapping[str, Any], audit: Audit, *, after: int | None = None
+) -> scores.SuspectFilter:
+    """The filter that a page's mapping names; a region of the map becomes the samples inside it."""
+    region, share = where.get("region"), where.get("share")
+    search = str(where.get("search") or "").strip()
+    ids = None if region is None else sorted(worst_inside(audit, region).sample_id.tolist())
+    if where.get("disputed"):
+        disputed = set(decision_log.disputed(audit.dataset_id))
+        ids = sorted(disputed if ids is None else disputed & set(ids))[:MAX_SELECTED]
+    if search.startswith("#"):
+        asked = [int(search[1:])] if search[1:].isdecimal() else []
+        ids = asked if ids is None else sorted(set(asked) & set(ids))
+    return scores.SuspectFilter(
+        given_label=where.get("given"),
+        suggested_label=where.get("suggested"),
+        split=where.get("split"),
+        only_issues=bool(where.get("issues")),
+        only_undecided=bool(where.get("undecided")),
+        only_decided=bool(where.get("decided")),
+        min_agreement=where.get("agreement"),
+        min_disagreement=where.get("disagreement"),
+        max_rank=where.get("max_rank"),
+        by_sample=by_sample(where),
+        after=after,
+        filepath_has=search if search and not search.startswith("#") else None,
+        decided_by=where.get("by"),
+        free_for=where.get("free_for"),
+        share=None if share is None else (int(share[0]), int(share[1])),
+        sample_ids=None if ids is None else tuple(ids),
+    )
+
+
+def inside(audit: Audit, region: Mapping[str, Any]) -> NDArray[np.int64]:
+    """sample_ids, in their order, whose point on a map lies inside the region's polygon."""
+    return _inside(settings(), audit.id, str(audit.created_at), *_as_key(region))
+
+
+@functools.lru_cache(maxsize=8)
+def _inside(
+    home: Settings,  # noqa: ARG001
+    audit_id: int,
+    version: str,  # noqa: ARG001
+    engine: str,
+    polygon: tuple[tuple[float, float], ...],
+) -> NDArray[np.int64]:
+    points = arrays.map_points(audit_id, engine)
+    return np.flatnonzero(contains(np.asarray(polygon, dtype=np.float64), points))
+
+
+def _as_key(region: Mapping[str, Any]) -> tuple[str, tuple[tuple[float, float], ...]]:
+    return str(region["engine"]), tuple((float(x), float(y)) for x, y in region["polygon"])
+
+
+def worst_inside(audit: Audit, region: Mapping[str, Any]) -> pd.DataFrame:
+    """sample_id and rank of the most suspicious samples of a region, at most ``MAX_SELECTED``, the worst first."""
+    return _worst_inside(settings(), audit.id, scores_version(audit), *_as_key(region))
+
+
+@functools.lru_cache(maxsize=32)
+def _worst_inside(
+    home: Settings,  # noqa: ARG001
+    audit_id: int,
+    version: str,  # noqa: ARG001
+    engine: str,
+    polygon: tuple[tuple[float, float], ...],
+) -> pd.DataFrame:
+    audit = ask(audits.get, audit_id)
+    return arrays.worst_of(audit, inside(audit, {"engine": engine, "polygon": polygon}), most=MAX_SELECTED)
+
+
+def by_sample(where: Mapping[str, Any]) -> bool:
+    """Whether the queue has the order of the files; its places are then sample_ids, not ranks."""
+    return where.get("sort") == "files"
+
+
+def _page(
+    open_session: Session, audit: Audit, where: Mapping[str, Any], after: int | None, limit: int
+) -> pd.DataFrame:
+    """A page of the queue. What one engine sees is no column, so its rows are picked page by page."""
+    if where.get("order"):
+        return _page_in_order(open_session, audit, where, after, limit)
+    engine = where.get("engine")
+    if where.get("region") is not None and engine is None and not by_sample(where):
+        return _page_of_region(open_session, audit, where, after, limit)
+    if engine is None:
+        return scores.page(open_session, audit, suspect_filter(where, audit, after=after), limit=limit)
+    probs, found, picked = arrays.pred_probs(audit.id, str(engine)), 0, []
+    for _ in range(MOST_PAGES_SEARCHED):
+        page = scores.page(open_session, audit, suspect_filter(where, audit, after=after), limit=MAX_PAGE)
+        ids = page.sample_id.to_numpy(dtype=np.int64)
+        chosen = page[probs[ids].argmax(axis=1) != page.given_label.to_numpy()] if len(page) else page
+        picked.append(chosen)
+        found += len(chosen)
+        if len(page) < MAX_PAGE or found >= limit:
+            break
+        after = int(page["sample_id" if by_sample(where) else "rank"].iloc[-1])
+    return pd.concat(picked).head(limit)
+
+
+def _page_of_region(
+    open_session: Session, audit: Audit, where: Mapping[str, Any], after: int | None, limit: int
+) -> pd.DataFrame:
+    """A page of a region: its samples are known by rank, so only the next of them are asked for."""
+    worst = worst_inside(audit, where["region"])
+    ids = worst.sample_id[worst["rank"] > (-1 if after is None else after)].to_numpy()
+    asked, picked, found = suspect_filter({**where, "region": None}, audit), [], 0
+    for start in range(0, max(1, len(ids)), ASKED_OF_REGION):
+        part = tuple(ids[start : start + ASKED_OF_REGION].tolist())
+        if asked.sample_ids is not None:
+            part = tuple(set(part) & set(asked.sample_ids))
+        page = scores.page(
+            open_session, audit, dataclasses.replace(asked, sample_ids=part), limit=limit - found
+        )
+        picked.append(page)
+        found += len(page)
+        if found >= limit:
+            break
+    return pd.concat(picked, ignore_index=True) if found else picked[0]
+
+
+def _page_in_order(
+    open_session: Session, audit: Audit, where: Mapping[str, Any], after: int | None, limit: int
+) -> pd.DataFrame:
+    """A page of the head in its random order: the places there stand for ranks."""
+    order = head_order.of_audit(audit.id)
+    if order is None:
+        raise NotFoundError(f"Audit {audit.id} has no random order of its head yet; open the queue again.")
+    place_of = head_order.waiting(order, after=after)
+    if (reviewer := where.get("free_for")) is not None:
+        held = claims.holders(open_session, audit.dataset_id, list(place_of), apart_from=str(reviewer))
+        place_of = {sample: place for sample, place in place_of.items() if sample not in held}
+    page = scores.page_of(open_session, audit, list(place_of)[:limit])
+    page["rank"] = [place_of[int(one)] for one in page.sample_id]
+    return page.sort_values("rank", ignore_index=True)
+
+
+def contains(polygon: NDArray[np.float64], points: NDArray[np.floating]) -> NDArray[np.bool_]:
+    """Whether each of the (N, 2) points lies inside the (V, 2) polygon, by the even-odd rule."""
+    inside = np.zeros(len(points), dtype=bool)
+    if len(polygon) < 3:
+        return inside
+    # Only points within the polygon's box are worth the walk around its edges.
+    low, high = polygon.min(axis=0), polygon.max(axis=0)
+    near = np.flatnonzero(((points >= low) & (points <= high)).all(axis=1))
+    x, y = np.asarray(points[near, 0], dtype=np.float64), np.asarray(points[near, 1], dtype=np.float64)
+    crossed = np.zeros(len(near), dtype=bool)
+    for (x0, y0), (x1, y1) in zip(polygon, np.roll(polygon, -1, axis=0), strict=True):
+        spans = (y0 > y) != (y1 > y)
+        if y0 != y1:
+            crossed ^= spans & (x < (x1 - x0) * (y - y0) / (y1 - y0) + x0)
+    inside[near] = crossed
+    return inside

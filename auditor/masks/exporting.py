@@ -28,7 +28,7 @@ from auditor.ground.wording import plural
 from auditor.masks.deciding import changes, is_only_wrong
 from auditor.pictures import coco, masks
 from auditor.pictures.decoding import ImageError
-from auditor.pictures.sources import UnreadableError, read_bytes, split_lists
+from auditor.pictures.sources import UnreadableError, read_bytes, split_lists, split_turn
 from auditor.review import decisions
 
 TABLE = "masks.csv"
@@ -119,7 +119,7 @@ def _write(dataset: Dataset, sample: Sample, row: Review | None, folder: Path) -
     data = original(dataset, sample)
     if row is not None and (taken := changes(dataset, row)):
         data, said["changed_pixels"] = _changed(dataset, sample, data, taken)
-    target = folder / str(sample.mask)
+    target = folder / split_turn(str(sample.mask))[0]
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(data)
     return said
@@ -132,7 +132,7 @@ def original(dataset: Dataset, sample: Sample) -> bytes:
         NotFoundError: it cannot be read any more.
     """
     try:
-        return read_bytes(dataset.root, str(sample.mask))
+        return read_bytes(dataset.root, split_turn(str(sample.mask))[0])
     except UnreadableError as error:
         raise NotFoundError(
             f"{sample.mask} of {dataset.name!r} {error} (root: {dataset.root}); put the masks back there."
@@ -142,13 +142,14 @@ def original(dataset: Dataset, sample: Sample) -> bytes:
 def _changed(dataset: Dataset, sample: Sample, data: bytes, taken: list[Any]) -> tuple[bytes, int]:
     code = masks.MaskCode.from_dict(dataset.masks or {})
     try:
-        before = masks.decode(data, code)
+        _, turn = split_turn(str(sample.mask))
+        before = masks.upright(masks.decode(data, code), turn)
         wanted = np.full(before.shape, masks.IGNORED, np.uint8)
         for region in taken:
             there = masks.enlarged(region.pixels, before.shape[1], before.shape[0])
             wanted[there & (before == region.given)] = region.suggested
         count = int((wanted != masks.IGNORED).sum())
-        return (masks.rewritten(data, code, wanted), count) if count else (data, 0)
+        return (masks.rewritten(data, code, masks.as_stored(wanted, turn)), count) if count else (data, 0)
     except ImageError as error:
         raise NotFoundError(f"{sample.mask} of {dataset.name!r} {error}.") from error
 
@@ -161,24 +162,28 @@ def _write_coco(
     folder: Path,
 ) -> None:
     """COCO's file again, with what was taken and without what was excluded."""
-    name = str(samples[0].mask).rpartition("#")[0]
+    name = split_turn(str(samples[0].mask))[0].rpartition("#")[0]
     changed: dict[int, list[coco.Change]] = {}
     excluded = []
     try:
         open_below(dataset.root, name).close()
         file = coco.read(Path(dataset.root) / name)
         for sample, said in zip(samples, rows, strict=True):
-            number = int(str(sample.mask).rpartition("#")[2])
+            location, turn = split_turn(str(sample.mask))
+            number = int(location.rpartition("#")[2])
             row = standing.get(sample.sample_id)
             if said["action"] == EXCLUDE:
                 excluded.append(number)
             elif row is not None and (taken := changes(dataset, row)):
-                before = coco.mask_of(file, number)
+                before = masks.upright(coco.mask_of(file, number), turn)
                 height, width = before.shape
                 there = [
                     (one, masks.enlarged(one.pixels, width, height) & (before == one.given)) for one in taken
                 ]
-                found = [coco.Change(pixels, one.given, one.suggested) for one, pixels in there]
+                found = [
+                    coco.Change(masks.as_stored(pixels, turn), one.given, one.suggested)
+                    for one, pixels in there
+                ]
                 changed[number] = [one for one in found if one.pixels.any()]
                 said["changed_pixels"] = sum(int(one.pixels.sum()) for one in changed[number])
         text = coco.rewritten(file, changed, excluded)
@@ -219,7 +224,12 @@ def _write_table(
         writer = csv.writer(stream)
         writer.writerow(COLUMNS)
         for at, (sample, said) in enumerate(zip(samples, rows, strict=True)):
-            known = {"sample_id": sample.sample_id, "filepath": sample.filepath, "mask": sample.mask, **said}
+            known = {
+                "sample_id": sample.sample_id,
+                "filepath": sample.filepath,
+                "mask": split_turn(str(sample.mask))[0],
+                **said,
+            }
             cells = [known.get(name, found[name][at]) for name in COLUMNS]
             writer.writerow([quoted(cell) if isinstance(cell, str) else cell for cell in cells])
 

@@ -89,6 +89,15 @@ def _read(file: str, modified: float) -> CocoFile:  # noqa: ARG001
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
         raise ImportRefusedError(f"{file} is no COCO file ({what}); {remedy}") from error
+    lost = [one for one in value["annotations"] if int(one["image_id"]) not in images]
+    if lost:
+        raise ImportRefusedError(
+            f"{file}: {len(lost):,} of {len(value['annotations']):,} annotations name images that it does not list "
+            f"(such as {int(lost[0]['image_id'])}; listed are {', '.join(map(str, list(images)[:3]))}); correct "
+            "image_id, or remove such annotations."
+        )
+    if len(images) < len(value["images"]):
+        raise ImportRefusedError(f"{file} has two images of one id; give each its own.")
     if not found:
         raise ImportRefusedError(f"{file} has no annotation with a segmentation; {remedy}")
     if len(set(names)) < len(names) or len(names) > MOST_CLASSES:

@@ -39,6 +39,8 @@ STRIP_PIXELS = 2**22
 MAX_FILE_BYTES = 256 * 2**20
 GREY_MODES = frozenset(["1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N", "F"])
 ORIENTATION = 0x0112
+TURNS = {2: (0, True), 3: (2, False), 4: (2, True), 5: (3, True), 6: (3, False), 7: (1, True), 8: (1, False)}
+"""By EXIF orientation: quarter turns to the left that make stored pixels upright, and whether they are mirrored."""
 
 
 class ImageError(ValueError):
@@ -55,6 +57,13 @@ class Probe:
     channels: int
     """1 where the image can hold no colour, else 3."""
     is_animated: bool
+    orientation: int = 1
+    """1 to 8, as EXIF says how the stored pixels are turned."""
+
+    @property
+    def stored(self) -> tuple[int, int]:
+        """(height, width) of the pixels as they are stored."""
+        return (self.width, self.height) if self.orientation >= 5 else (self.height, self.width)
 
 
 @dataclass(frozen=True)
@@ -87,7 +96,7 @@ def probe(data: bytes) -> Probe:
         if _orientation(image) >= 5:
             width, height = height, width
         animated = image.format != "MPO" and bool(getattr(image, "is_animated", False))
-        return Probe(height, width, 1 if _is_grey(image) else 3, animated)
+        return Probe(height, width, 1 if _is_grey(image) else 3, animated, _orientation(image))
     except (KeyboardInterrupt, SystemExit):
         raise
     except MemoryError as error:

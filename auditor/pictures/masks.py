@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from auditor.pictures.decoding import ImageError, open_image, placed
+from auditor.pictures.decoding import TURNS, ImageError, open_image, placed
 
 IGNORED = 255
 """In a mask of ours: the pixel has no class, and nobody judges it."""
@@ -107,6 +107,19 @@ def as_classes(raw: NDArray[np.int64], code: MaskCode) -> NDArray[np.uint8]:
     for number, value in enumerate(code.values):
         mask[raw == value] = number
     return mask
+
+
+def upright(mask: NDArray[Any], orientation: int) -> NDArray[Any]:
+    """(H, W) drawn on the pixels of an image as they are stored -> as the image is seen."""
+    turns, is_mirrored = TURNS.get(orientation, (0, False))
+    turned = np.rot90(mask, turns)
+    return np.ascontiguousarray(turned[:, ::-1] if is_mirrored else turned)
+
+
+def as_stored(mask: NDArray[Any], orientation: int) -> NDArray[Any]:
+    """The inverse of ``upright``."""
+    turns, is_mirrored = TURNS.get(orientation, (0, False))
+    return np.ascontiguousarray(np.rot90(mask[:, ::-1] if is_mirrored else mask, -turns))
 
 
 def fit(mask: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:

@@ -196,7 +196,7 @@ def _check_about(
 def _given_text(dataset: Dataset, sample: Sample) -> str:
     """The given label as a file of a draw writes it; of a mask its own file."""
     if dataset.task == SEGMENTATION:
-        return sample.mask or ""
+        return (sample.mask or "").partition("#turned=")[0]
     return dataset.class_names[sample.given_label] if sample.number is None else number_text(sample.number)
 
 

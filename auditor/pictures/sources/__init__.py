@@ -48,7 +48,7 @@ from auditor.pictures.sources.rows import (
     ordered_class_names,
     printable,
 )
-from auditor.pictures.sources.segmentation import open_masks, read_mask, split_lists
+from auditor.pictures.sources.segmentation import open_masks, read_mask, split_lists, split_turn
 from auditor.pictures.sources.tables import TableSource, open_table
 from auditor.pictures.sources.tars import TarTree, WebDatasetSource, holds_samples, is_tar
 from auditor.pictures.sources.trees import FolderTree, ZipTree
@@ -82,6 +82,7 @@ __all__ = [
     "review_time",
     "several_labels",
     "split_lists",
+    "split_turn",
 ]
 
 METADATA = "metadata.jsonl"

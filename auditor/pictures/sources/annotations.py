@@ -28,6 +28,7 @@ from auditor.ground.files import LongLineError, lines_of, text_of
 from auditor.ground.numbers import number_text, read_number
 from auditor.pictures.sources.columns import LABEL_NAMES, PATH_NAMES, choose_column, path_on_disk
 from auditor.pictures.sources.folder import has_broken_text
+from auditor.pictures.sources.reading import UnreadableError, is_on_stored, placed_region
 from auditor.pictures.sources.roots import images_at
 from auditor.pictures.sources.rows import (
     IMAGE_SUFFIXES,
@@ -73,6 +74,8 @@ class Entry:
     trusted: bool = False
     file: str = ""
     """The file that ``row`` counts in, where it is another one than the source's."""
+    size: tuple[int, int] | None = None
+    """(width, height) of the image that ``region`` was drawn on, where the file says it."""
 
 
 class Format(ABC):
@@ -134,6 +137,7 @@ class AnnotationSource:
     def rows(self) -> Iterator[SourceRow | Problem]:
         """See ``Source``."""
         book = PathBook()
+        on_stored = self._boxes_are_on_stored()
         for entry in self._found.entries():
             problem = entry.problem
             is_missing, location = False, ""
@@ -144,10 +148,13 @@ class AnnotationSource:
                 problem = "has a label or a column that is not valid text; correct it"
             if problem is None:
                 try:
-                    location = self.tree.locate(entry.filepath) + entry.region
+                    location = self.tree.locate(entry.filepath)
+                    location += placed_region(
+                        self.tree.root, location, entry.region, entry.size, on_stored=on_stored
+                    )
                     again = book.again(location, entry.row, entry.label)
                     problem = None if again is None else f"{printable(entry.filepath)} {again}"
-                except PathError as error:
+                except (PathError, UnreadableError) as error:
                     text = f"{printable(entry.filepath)} {error}" if entry.filepath else str(error)
                     problem, is_missing = text, isinstance(error, MissingError)
             if problem is not None:
@@ -163,6 +170,19 @@ class AnnotationSource:
                 split=entry.split,
                 extra=dict(entry.extra) if entry.extra else None,
             )
+
+    def _boxes_are_on_stored(self) -> bool:
+        """By the first turned image whose size tells; else upright, as every browser shows what is drawn on."""
+        for entry in self._found.entries():
+            if entry.region and entry.size and not entry.problem:
+                try:
+                    location = self.tree.locate(entry.filepath)
+                except PathError:
+                    continue
+                told = is_on_stored(self.tree.root, location, entry.size)
+                if told is not None:
+                    return told
+        return False
 
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
         """See ``Source``: workers read the files themselves."""
@@ -285,7 +305,8 @@ class Coco(Format):
         self._file, self._value = file, value
         try:
             named = [(each["id"], each["name"]) for each in value["categories"]]
-            self._names = {number: "" if name is None else str(name) for number, name in named}
+            self._ids = {id_key(number): number for number, _ in named}
+            self._names = {id_key(number): "" if name is None else str(name) for number, name in named}
         except (KeyError, TypeError) as error:
             raise ImportRefusedError(f"{file}: a category lacks id or name; add them.") from error
         if len(self._names) < len(named):
@@ -293,9 +314,12 @@ class Coco(Format):
         if not all(name.strip() and not has_broken_text(name) for name in self._names.values()):
             raise ImportRefusedError(f"{file}: the name of a category is blank or no valid text; correct it.")
         self._found: dict[Any, set[Any]] = {}
+        self._first: dict[Any, int] = {}
         for number, annotation in enumerate(value["annotations"]):
             try:
-                self._found.setdefault(annotation["image_id"], set()).add(annotation.get("category_id"))
+                key = id_key(annotation["image_id"])
+                self._found.setdefault(key, set()).add(id_key(annotation.get("category_id")))
+                self._first.setdefault(key, number)
             except (KeyError, TypeError) as error:
                 raise ImportRefusedError(
                     f"{file}: annotation {number} (from 0) needs an image_id and a category_id, each a number; "
@@ -317,11 +341,12 @@ class Coco(Format):
             if not _is_id(image.get("id")):
                 yield Entry(row, "", None, problem="has no id, or one that is no number; correct it")
                 continue
-            if image["id"] in seen:
+            key = id_key(image["id"])
+            if key in seen:
                 yield Entry(row, "", None, problem="has the id of an earlier image; give each its own")
                 continue
-            seen.add(image["id"])
-            numbers = self._found.get(image["id"], set())
+            seen.add(key)
+            numbers = self._found.get(key, set())
             problem, label = None, None
             if len(numbers) > 1:
                 problem = "has annotations of several categories; one class per image can be audited"
@@ -332,27 +357,49 @@ class Coco(Format):
                 if label is None:
                     problem = f"has the category {printable(str(number), 40)}, which is not declared; add it"
             yield Entry(row, _file_name(image), label, problem=problem)
+        yield from self._of_no_image(seen)
+
+    def _of_no_image(self, known: set[Any]) -> Iterator[Entry]:
+        """One problem for all annotations whose image is not listed."""
+        lost = [key for key in self._found if key not in known]
+        if lost:
+            row = self._first[lost[0]]
+            theirs, ours = (printable(", ".join(map(str, list(ids)[:3])), 60) for ids in (lost, known))
+            text = (
+                f"annotation {row} (from 0) names the image {theirs.split(',')[0]}, which is not listed "
+                f"({len(lost):,} such ids: {theirs}; listed are {ours or 'none'}); correct image_id, or remove "
+                "such annotations"
+            )
+            yield Entry(row, "", None, problem=text)
 
     def rewritten(self, outcome: Outcome) -> str:
         """See ``Format``."""
-        numbers = {name: number for number, name in self._names.items()}
+        numbers = {name: self._ids[key] for key, name in self._names.items()}
         images = [image for image in self._value["images"] if outcome(_file_name(image)) is not None]
         known = [image for image in images if isinstance(image, dict) and _is_id(image.get("id"))]
         label_of: dict[Any, str | None] = {}
         for image in known:
-            label_of.setdefault(image["id"], outcome(_file_name(image)))
+            label_of.setdefault(id_key(image["id"]), outcome(_file_name(image)))
+        ids = {id_key(image["id"]): image["id"] for image in known}
         annotations = [
             annotation
-            | ({"category_id": numbers[label]} if (label := label_of[annotation["image_id"]]) else {})
+            | ({"category_id": numbers[label]} if (label := label_of[id_key(annotation["image_id"])]) else {})
             for annotation in self._value["annotations"]
-            if annotation["image_id"] in label_of
+            if id_key(annotation["image_id"]) in label_of
         ]
-        annotated = {annotation["image_id"] for annotation in annotations}
+        annotated = {id_key(annotation["image_id"]) for annotation in annotations}
         highest = max((each["id"] for each in annotations if isinstance(each.get("id"), int)), default=0)
         for number, (image, label) in enumerate(label_of.items(), start=highest + 1):
             if label and image not in annotated:  # it came without a label
-                annotations.append({"id": number, "image_id": image, "category_id": numbers[label]})
+                annotations.append({"id": number, "image_id": ids[image], "category_id": numbers[label]})
         return json.dumps(self._value | {"images": images, "annotations": annotations}, ensure_ascii=False)
+
+
+def id_key(value: Any) -> Any:
+    """Equal for ids that are one, whether a tool writes a number or its text: 1, "1" and 1.0."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return int(value) if isinstance(value, str) and is_whole(value.strip()) and len(value) < 19 else value
 
 
 def _is_id(value: Any) -> bool:

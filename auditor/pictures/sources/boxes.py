@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from auditor.pictures.sources.annotations import Coco, Entry, Outcome
+from auditor.pictures.sources.annotations import Coco, Entry, Outcome, id_key
 from auditor.pictures.sources.rows import printable
 
 
@@ -19,22 +19,27 @@ class CocoBoxes(Coco):
 
     def entries(self) -> Iterator[Entry]:
         """See ``Format``."""
+        sizes = {
+            str(image.get("file_name") or ""): _size(image)
+            for image in self._value["images"]
+            if isinstance(image, dict)
+        }
         for row, (annotation, file, box) in enumerate(self._boxes()):
             if file is None or box is None:
                 what = "names no image of this file" if file is None else "has no box of four numbers"
                 yield Entry(row, "", None, problem=f"{what}; correct or remove it")
                 continue
-            label = self._names.get(annotation.get("category_id"))
+            label = self._names.get(id_key(annotation.get("category_id")))
             problem = None
             if label is None:
                 number = printable(str(annotation.get("category_id")), 40)
                 problem = f"has the category {number}, which is not declared; add it"
             extra = {"annotation_id": str(annotation.get("id", ""))}
-            yield Entry(row, file, label, extra=extra, problem=problem, region=box)
+            yield Entry(row, file, label, extra=extra, problem=problem, region=box, size=sizes.get(file))
 
     def rewritten(self, outcome: Outcome) -> str:
         """See ``Format``: boxes that are excluded go, every image stays."""
-        numbers = {name: number for number, name in self._names.items()}
+        numbers = {name: self._ids[key] for key, name in self._names.items()}
         kept = []
         for annotation, file, box in self._boxes():
             label = outcome(f"{file}{box}") if file is not None and box is not None else ""
@@ -45,13 +50,18 @@ class CocoBoxes(Coco):
     def _boxes(self) -> Iterator[tuple[dict[str, Any], str | None, str | None]]:
         """(annotation, its image's file or None, its box as a media fragment or None)."""
         files = {
-            image.get("id"): str(image.get("file_name") or "")
+            id_key(image.get("id")): str(image.get("file_name") or "")
             for image in self._value["images"]
             if isinstance(image, dict)
         }
         for annotation in self._value["annotations"]:
             found = annotation if isinstance(annotation, dict) else {}
-            yield found, files.get(found.get("image_id")), _fragment(found.get("bbox"))
+            yield found, files.get(id_key(found.get("image_id"))), _fragment(found.get("bbox"))
+
+
+def _size(image: dict[str, Any]) -> tuple[int, int] | None:
+    width, height = image.get("width"), image.get("height")
+    return (width, height) if isinstance(width, int) and isinstance(height, int) and width * height else None
 
 
 def _fragment(box: Any) -> str | None:

@@ -20,7 +20,7 @@ from auditor.ground import apart
 from auditor.ground.apart import DiedError
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import open_below
-from auditor.pictures.decoding import MAX_FILE_BYTES, ImageError, upright
+from auditor.pictures.decoding import MAX_FILE_BYTES, TURNS, ImageError, Probe, probe, upright
 from auditor.pictures.sources.addresses import is_remote, path_of
 from auditor.pictures.sources.arrow_files import ArrowFile
 from auditor.pictures.sources.parquet_files import image_column, layout_of, open_columns, split_location
@@ -187,6 +187,60 @@ def split_region(location: str) -> tuple[str, Region | None]:
         return location, None
     left, top, width, height = map(float, found[2].split(","))
     return found[1], (left, top, width, height)
+
+
+@functools.lru_cache(maxsize=256)
+def _header(root: str, location: str) -> Probe | None:
+    try:
+        return apart.call(_probed, root, location)
+    except (ImageError, UnreadableError, DiedError):
+        return None  # named when the image is read
+
+
+def _probed(root: str, location: str) -> Probe:
+    return probe(read_bytes(root, location))
+
+
+def is_on_stored(root: str, location: str, drawn_on: tuple[int, int] | None) -> bool | None:
+    """Whether boxes were drawn on the stored pixels; None where their size (width, height) tells nothing."""
+    image = None if drawn_on is None or is_remote(root) else _header(root, location)
+    if image is None or image.stored == (image.height, image.width):
+        return None
+    return {image.stored[::-1]: True, (image.width, image.height): False}.get(drawn_on or (0, 0))
+
+
+def placed_region(
+    root: str, location: str, region: str, drawn_on: tuple[int, int] | None, *, on_stored: bool
+) -> str:
+    """A box as it lies in the upright image; it may have been drawn on the pixels as they are stored.
+
+    ``drawn_on`` is (width, height) as the file of the box says it: that tells which. Where it does not,
+    ``on_stored`` does: what others of the file tell.
+
+    Raises:
+        UnreadableError: the image has neither size.
+    """
+    if drawn_on is None or not region or is_remote(root) or (image := _header(root, location)) is None:
+        return region
+    fits = drawn_on == (image.width, image.height)
+    is_turned_too = image.orientation > 1 and on_stored and drawn_on == image.stored[::-1]
+    if fits and not is_turned_too:
+        return region
+    if drawn_on != image.stored[::-1]:
+        raise UnreadableError(
+            f"has {image.width} x {image.height} pixels and its boxes are of {drawn_on[0]} x {drawn_on[1]}; "
+            "correct width and height, or the boxes"
+        )
+    _, box = split_region(f"image{region}")
+    assert box is not None
+    left, top, width, height = box
+    across, down = drawn_on
+    turns, is_mirrored = TURNS[image.orientation]
+    for _ in range(turns):
+        left, top, width, height = top, across - left - width, height, width
+        across, down = down, across
+    left = across - left - width if is_mirrored else left
+    return f"#xywh={left:g},{top:g},{width:g},{height:g}"
 
 
 def cropped(data: bytes, region: Region) -> bytes:

@@ -27,9 +27,10 @@ from numpy.typing import NDArray
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import open_below, text_of
+from auditor.ground.wording import plural
 from auditor.pictures import coco
-from auditor.pictures.decoding import ImageError, probe
-from auditor.pictures.masks import MOST_CLASSES, MaskCode, decode, palette, raw_values, size_of
+from auditor.pictures.decoding import ImageError, Probe, probe
+from auditor.pictures.masks import MOST_CLASSES, MaskCode, decode, palette, raw_values, size_of, upright
 from auditor.pictures.sources.annotations import MOST_NAMES_BYTES
 from auditor.pictures.sources.folder import is_image_name
 from auditor.pictures.sources.reading import UnreadableError, read_bytes
@@ -54,6 +55,7 @@ MASK_ENDINGS = (
 """What the name of a mask may add to that of its image."""
 OTHER_ENDINGS = ("_color", "_colors", "_instanceIds", "_polygons")
 """Files beside masks that are none."""
+TURN = "#turned="
 VOID = 255
 """What marks ignored pixels where nobody says otherwise."""
 CITYSCAPES = (
@@ -101,32 +103,68 @@ class MaskSource:
         """``pairs`` in the order of the samples."""
         self.ignored: list[str] = []
         self._pairs = pairs
+        self.notes: list[str] = []
         self.info = SourceInfo(kind="masks", root=root, table_file=root, class_names=names, masks=code)
 
     def rows(self) -> Iterator[SourceRow | Problem]:
         """See ``Source``. A mask that is missing or of another size than its image is a problem."""
+        are_stored = self._are_stored()
         for pair in self._pairs:
-            problem = self._problem(pair)
-            if problem is not None:
-                yield problem
+            found = self._looked_at(pair)
+            if isinstance(found, Problem):
+                yield found
                 continue
-            yield SourceRow(None, pair.image, pair.image, None, split=pair.split, mask=pair.mask)
+            image, size = found
+            fits, fits_stored = size == (image.height, image.width), size == image.stored
+            if not (fits or fits_stored):
+                text = f"has {size[1]} x {size[0]} pixels and its image {image.width} x {image.height}"
+                yield Problem(str(pair.mask), None, f"{text}; save the mask at the image's size")
+                continue
+            turn = image.orientation if fits_stored and (are_stored or not fits) else 1
+            mask = f"{pair.mask}{TURN}{turn}" if turn > 1 else pair.mask
+            yield SourceRow(None, pair.image, pair.image, None, split=pair.split, mask=mask)
 
-    def _problem(self, pair: Pair) -> Problem | None:
+    def _are_stored(self) -> bool:
+        """Whether masks of images that are turned by EXIF were drawn on the stored pixels.
+
+        Their sizes tell where width and height change places. Where none does, masks are taken as drawn on what
+        lies in the file, as programs that know no EXIF draw them; it is said (``notes``).
+        """
+        self.notes = []
+        num_turned = 0
+        for pair in self._pairs:
+            found = None if _is_never_turned(pair.image) else self._looked_at(pair)
+            if found is None or isinstance(found, Problem) or found[0].orientation == 1:
+                continue
+            image, size = found
+            num_turned += 1
+            if image.stored != (image.height, image.width) and size in (
+                image.stored,
+                (image.height, image.width),
+            ):
+                return size == image.stored
+        if num_turned:
+            self.notes = [
+                f"{plural(num_turned, 'image')} turned by EXIF: their masks are taken as drawn on the stored "
+                "pixels, and are turned with them."
+            ]
+        return True
+
+    def remarks(self) -> list[str]:
+        """What is to be said about how masks were read."""
+        return self.notes
+
+    def _looked_at(self, pair: Pair) -> tuple[Probe, tuple[int, int]] | Problem:
         if pair.mask is None:
             return Problem(pair.image, None, "has no mask; add one, or leave such images out")
         try:
-            height, width = self._mask_size(pair.mask)
+            size = self._mask_size(pair.mask)
         except (ImageError, UnreadableError) as error:
             return Problem(pair.mask, None, str(error))
         try:
-            image = probe(read_bytes(self.info.root, pair.image))
+            return probe(read_bytes(self.info.root, pair.image)), size
         except (ImageError, UnreadableError) as error:
             return Problem(pair.image, None, str(error))
-        if (image.height, image.width) != (height, width):
-            sizes = f"{width} x {height} pixels and its image {image.width} x {image.height}"
-            return Problem(pair.mask, None, f"has {sizes}; save the mask at the image's size")
-        return None
 
     def _mask_size(self, location: str) -> tuple[int, int]:
         code = self.info.masks
@@ -195,19 +233,30 @@ def _open_coco(file: Path, options: SourceOptions) -> MaskSource:
     return MaskSource(str(root), pairs, code, names)
 
 
+def split_turn(location: str) -> tuple[str, int]:
+    """(location of a mask's file, EXIF orientation that it has to follow) of ``mask.png#turned=6``."""
+    file, mark, turn = location.rpartition(TURN)
+    return (file, int(turn)) if mark and turn.isdecimal() else (location, 1)
+
+
+def _is_never_turned(name: str) -> bool:
+    return name.lower().endswith((".bmp", ".gif", ".ppm", ".pgm", ".pbm", ".pnm"))
+
+
 def read_mask(root: str, location: str, code: MaskCode) -> NDArray[np.uint8]:
-    """(H, W) the classes of a mask below ``root``.
+    """(H, W) the classes of a mask below ``root``, upright as its image is.
 
     Raises:
         ImageError: damaged, or of a format that blurs values.
         UnreadableError: it is not there any more.
     """
+    location, turn = split_turn(location)
     if code.layout != "coco":
-        return decode(read_bytes(root, location), code)
+        return upright(decode(read_bytes(root, location), code), turn)
     file, _, number = location.rpartition("#")
     try:
         open_below(root, file).close()
-        return coco.mask_of(coco.read(Path(root) / file), int(number))
+        return upright(coco.mask_of(coco.read(Path(root) / file), int(number)), turn)
     except (ImportRefusedError, OSError) as error:
         raise UnreadableError(str(error)) from error
     except (KeyError, ValueError, TypeError, IndexError) as error:

@@ -1,0 +1,137 @@
+"""Pictures that EXIF turns: masks and boxes follow them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageOps
+
+from auditor.ground.vocabulary import SEGMENTATION
+from auditor.importing import imports
+from auditor.pictures.decoding import ORIENTATION, probe
+from auditor.pictures.masks import as_stored, upright
+from auditor.pictures.sources import Problem, SourceOptions, SourceRow, open_here, read_bytes, read_mask
+
+TURNS = range(2, 9)
+
+
+def _picture(orientation: int, width: int = 24, height: int = 16) -> tuple[Image.Image, Image.Exif]:
+    """A white square on black, in the upper left of the stored pixels."""
+    values = np.zeros((height, width, 3), np.uint8)
+    values[2:6, 3:11] = 255
+    exif = Image.Exif()
+    exif[ORIENTATION] = orientation
+    return Image.fromarray(values), exif
+
+
+def _write(folder: Path, orientation: int, *, is_upright: bool, width: int = 24, height: int = 16) -> None:
+    image, exif = _picture(orientation, width, height)
+    mask = Image.fromarray((np.asarray(image)[..., 0] > 0).astype(np.uint8))
+    image.save(folder / f"images/{orientation}.png", exif=exif)
+    mask.info["exif"] = exif.tobytes()
+    (ImageOps.exif_transpose(mask) if is_upright else mask).save(
+        folder / f"masks/{orientation}.png", exif=b""
+    )
+
+
+@pytest.mark.parametrize("is_upright", [True, False])
+def test_rows__masks_of_turned_pictures_lie_on_what_is_seen(tmp_path: Path, *, is_upright: bool) -> None:
+    (tmp_path / "images").mkdir()
+    (tmp_path / "masks").mkdir()
+    for orientation in TURNS:
+        _write(tmp_path, orientation, is_upright=is_upright)
+    source = open_here(str(tmp_path), SourceOptions(task=SEGMENTATION))
+    rows = list(source.rows())
+    assert [isinstance(row, SourceRow) for row in rows] == [True] * len(TURNS)
+    for row in rows:
+        assert isinstance(row, SourceRow)
+        assert row.mask is not None
+        assert source.info.masks is not None
+        data = read_bytes(str(tmp_path), row.location)
+        with Image.open(tmp_path / row.location) as image:
+            seen = np.asarray(ImageOps.exif_transpose(image))[..., 0] > 0
+        mask = read_mask(str(tmp_path), row.mask, source.info.masks)
+        assert mask.shape == (probe(data).height, probe(data).width)
+        assert np.array_equal(mask > 0, seen)
+
+
+def test_rows__say_how_masks_of_turned_square_pictures_are_read(tmp_path: Path) -> None:
+    (tmp_path / "images").mkdir()
+    (tmp_path / "masks").mkdir()
+    _write(tmp_path, 6, is_upright=False, width=16, height=16)
+    source = open_here(str(tmp_path), SourceOptions(task=SEGMENTATION))
+    (row,) = source.rows()
+    assert isinstance(row, SourceRow)
+    assert str(row.mask).endswith("#turned=6")
+    assert "1 image turned by EXIF" in " ".join(imports.remarks(source))
+
+
+@pytest.mark.parametrize("orientation", TURNS)
+def test_as_stored__takes_upright_back(orientation: int) -> None:
+    values = np.arange(15).reshape(3, 5)
+    image, exif = Image.fromarray(values.astype(np.uint8)), Image.Exif()
+    exif[ORIENTATION] = orientation
+    image.info["exif"] = exif.tobytes()
+    turned = upright(values, orientation)
+    assert np.array_equal(turned, np.asarray(ImageOps.exif_transpose(image)))
+    assert np.array_equal(as_stored(turned, orientation), values)
+
+
+def _coco(folder: Path, size: tuple[int, int]) -> Path:
+    """One box round the white square of each picture, as it lies in the stored pixels."""
+    numbers = list(enumerate(TURNS))
+    value = {
+        "images": [
+            {"id": at, "file_name": f"{turn}.png", "width": size[0], "height": size[1]}
+            for at, turn in numbers
+        ],
+        "annotations": [
+            {"id": at, "image_id": at, "category_id": at % 2, "bbox": [3, 2, 8, 4]} for at, _ in numbers
+        ],
+        "categories": [{"id": 0, "name": "a"}, {"id": 1, "name": "b"}],
+    }
+    for turn in TURNS:
+        image, exif = _picture(turn)
+        image.save(folder / f"{turn}.png", exif=exif)
+    (folder / "boxes.json").write_text(json.dumps(value))
+    return folder / "boxes.json"
+
+
+def test_rows__boxes_on_stored_pixels_follow_their_turned_pictures(tmp_path: Path) -> None:
+    source = open_here(str(_coco(tmp_path, (24, 16))), SourceOptions(boxes=True))
+    rows = [row for row in source.rows() if isinstance(row, SourceRow)]
+    assert len(rows) == len(TURNS)
+    for row in rows:
+        data = read_bytes(str(tmp_path), row.location)
+        is_tall = int(row.filepath[0]) >= 5  # their sizes tell it, of the others too
+        assert (probe(data).height, probe(data).width) == ((8, 4) if is_tall else (4, 8))
+        (tmp_path / "cut.png").write_bytes(data)
+        assert np.asarray(Image.open(tmp_path / "cut.png")).min() == 255
+
+
+def test_rows__boxes_of_another_size_than_their_picture_are_refused(tmp_path: Path) -> None:
+    source = open_here(str(_coco(tmp_path, (48, 32))), SourceOptions(boxes=True))
+    found = list(source.rows())
+    assert all(isinstance(row, Problem) for row in found)
+    assert "boxes are of 48 x 32" in str(found[0])
+
+
+def test_rows__annotations_that_name_no_image_are_a_problem(tmp_path: Path) -> None:
+    file = _coco(tmp_path, (24, 16))
+    value = json.loads(file.read_text())
+    for annotation in value["annotations"]:
+        annotation["image_id"] = str(annotation["image_id"])
+    file.write_text(json.dumps(value))
+    assert {
+        row.label for row in open_here(str(file), SourceOptions()).rows() if isinstance(row, SourceRow)
+    } == {
+        "a",
+        "b",
+    }
+    value["annotations"][0]["image_id"] = 1000
+    file.write_text(json.dumps(value))
+    problems = [row for row in open_here(str(file), SourceOptions()).rows() if isinstance(row, Problem)]
+    assert "names the image 1000, which is not listed" in str(problems[0])

@@ -15,7 +15,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	if $$p -c 'import sys; raise SystemExit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; \
 	then echo $$p; break; fi; done)
 
-.PHONY: help demo test test-all test-touched check docs pictures mutate papers weaknesses lock lint types collect format app clean faults
+.PHONY: help demo test test-all test-touched check docs pictures mutate figures papers weaknesses lock lint types collect format app clean faults
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -58,6 +58,11 @@ mutate: $(VENV)/.ready-dev ## Change the engines' code one line at a time and li
 
 weaknesses: $(VENV)/.ready-dev ## Ask pip-audit for known weaknesses of the installed packages (asks the index about each)
 	$(RUN)/python -m tools.dependencies
+
+figures: $(VENV)/.ready-dev ## Measure audits on real features against peers again; goes on where it was stopped (hours)
+	OMP_NUM_THREADS=1 $(RUN)/python -m benchmarks.backbones
+	$(RUN)/python -m benchmarks.ranking
+	$(RUN)/python -m tools.reference
 
 papers: $(VENV)/.ready-dev ## List every table and figure of the four papers with what was run again
 	$(RUN)/python -m benchmarks.papers.index

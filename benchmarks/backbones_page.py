@@ -306,23 +306,17 @@ def draw(curves: Mapping[str, Row], path: Path) -> None:
     mpl.rcParams["svg.hashsalt"] = "backbones"
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(1, 3, figsize=(11, 3.4), constrained_layout=True)
+    figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.6), constrained_layout=True)
     for number, row in enumerate(curves.values()):
-        colour, label = f"C{number}", PROBLEMS[row["problem"]].title
-        sizes = [int(size) for size in row["likelihood"]]
-        told = list(row["likelihood"].values())
-        axes[0].plot(sizes, told, color=colour, label=label)
-        if row["dimension"] in sizes:
-            axes[0].plot([row["dimension"]], [told[sizes.index(row["dimension"])]], "o", color=colour)
-        for axis, engine in zip(axes[1:], ("cross_entropy", "choicenet"), strict=True):
-            found = {
-                int(name.rpartition(" ")[2]): one["auroc"]
-                for name, one in row["scores"].items()
-                if name.startswith(engine)
-            }
-            axis.plot(list(found), list(found.values()), color=colour)
-            axis.plot([row["dimension"]], [found[row["dimension"]]], "o", color=colour)
-    titles = ("held-out log-likelihood a label", "AUROC, plain network", "AUROC, ChoiceNet")
+        found = {int(name.rpartition(" ")[2]): one["auroc"] for name, one in row["scores"].items()}
+        told = {int(size): value for size, value in row["likelihood"].items()}
+        for axis, line in zip(axes, (told, found), strict=True):
+            axis.plot(
+                list(line), list(line.values()), color=f"C{number}", label=PROBLEMS[row["problem"]].title
+            )
+            if row["dimension"] in line:
+                axis.plot([row["dimension"]], [line[row["dimension"]]], "o", color=f"C{number}")
+    titles = ("held-out log-likelihood a label", "AUROC of the plain network")
     for axis, title in zip(axes, titles, strict=True):
         axis.set_xscale("log", base=2)
         axis.set_title(title, fontsize=10)

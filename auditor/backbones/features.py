@@ -73,7 +73,7 @@ def of_backbone(
     config = backbone_bridge.input_config(name, side=side, views=views)
     digest = backbone_bridge.weights_hash(file)
     slug = "".join(letter if letter.isalnum() else "-" for letter in name)
-    key = f"{slug}-{digest[:12]}-{config.side}px-{views}v"
+    key = f"{slug}-{digest[:12]}-{config.side}px-{views}views"
     return FeatureSource(key, name, str(file), digest, config.side, views)
 
 

@@ -42,8 +42,6 @@ class InputConfig:
     mean: tuple[float, ...]
     """By channel, on the [0, 1] scale."""
     std: tuple[float, ...]
-    crop_share: float
-    """Share of the shorter side that the centre crop keeps, in (0, 1]."""
     interpolation: str
     """``bicubic`` or ``bilinear``."""
 
@@ -97,8 +95,7 @@ def pretrained_network(
 def as_the_weights_want(images: Tensor, config: InputConfig) -> Tensor:
     """Whole images, standardised: (B, C, H, W) in [0, 1], grey or RGB, any size -> (B, 3, side, side).
 
-    Of an image that is not square the largest square in the middle. The centre crop of the weights' recipe is for
-    networks that stay as they are; one that trains gets used to whole images.
+    Of an image that is not square the largest square in the middle.
     """
     mean, std = (
         torch.tensor(values, device=images.device)[:, None, None] for values in (config.mean, config.std)
@@ -242,7 +239,7 @@ def _timm_config(name: str, side: int | None) -> InputConfig:
     # One mode of interpolation is named "random" where a network was trained with several.
     interpolation = cfg.interpolation if cfg.interpolation in ("bicubic", "bilinear") else "bicubic"
     chosen = side or _multiple(min(own, LARGEST_SIDE), own)
-    return InputConfig(chosen, tuple(cfg.mean), tuple(cfg.std), float(cfg.crop_pct), interpolation)
+    return InputConfig(chosen, tuple(cfg.mean), tuple(cfg.std), interpolation)
 
 
 def _multiple(side: int, own: int) -> int:
@@ -424,9 +421,9 @@ def _torchvision_config(name: str, side: int | None) -> InputConfig:
         near = difflib.get_close_matches(short, torchvision.models.list_models(), n=1, cutoff=0.4)
         hint = f" did you mean {TORCHVISION}{near[0]}?" if near else ""
         raise EngineInputError(f"torchvision has no classifier {short!r};{hint}") from error
-    own, resize = best.crop_size[0], best.resize_size[0]
+    own = best.crop_size[0]
     interpolation = best.interpolation.value if best.interpolation.value == "bicubic" else "bilinear"
-    return InputConfig(side or own, tuple(best.mean), tuple(best.std), own / resize, interpolation)
+    return InputConfig(side or own, tuple(best.mean), tuple(best.std), interpolation)
 
 
 # --- Both -------------------------------------------------------------------------------------------------

@@ -19,12 +19,14 @@ def some_images(number: int = 10, channels: int = 3, side: int = 40) -> NDArray[
     return np.random.default_rng(0).integers(0, 256, (number, channels, side, side), dtype=np.uint8)
 
 
-def test_views_of__centre_mirror_and_corners() -> None:
-    config = input_config("timm:vit_tiny_patch16_224", side=64)  # keeps 90 % in the middle
+def test_views_of__whole_mirror_and_corners() -> None:
+    config = input_config("timm:vit_tiny_patch16_224", side=64)  # whose own recipe keeps 90 % in the middle
     image = torch.arange(80, dtype=torch.uint8).expand(1, 1, 80, 80)  # brighter to the right
     views = list(views_of(image, config, 6))
     assert len(views) == 6
     assert all(view.shape == (1, 3, 64, 64) for view in views)
+    edges = (views[0][0, 0, 0, [0, -1]] * config.std[0] + config.mean[0]) * 255
+    assert edges.tolist() == pytest.approx([0, 79], abs=1.5)
     assert torch.equal(views[1], views[0].flip(3))
     means = [float(view.mean()) for view in views]
     assert means[2] == pytest.approx(means[5], abs=1e-5)  # both lie on the left, one is mirrored

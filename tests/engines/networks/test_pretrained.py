@@ -134,7 +134,7 @@ def test_backbone__a_broken_file_is_named(tmp_path: Path, content: bytes, suffix
 
 def test_input_config__the_weights_own_recipe() -> None:
     config = input_config("timm:mobilenetv3_large_100")
-    assert (config.side, config.crop_share, config.interpolation) == (224, 0.875, "bicubic")
+    assert (config.side, config.interpolation) == (224, "bicubic")
     assert config.mean == pytest.approx((0.485, 0.456, 0.406))
     assert input_config("timm:vit_small_patch14_dinov2").side == 224
     assert input_config("torchvision:resnet18", side=96).side == 96
@@ -143,7 +143,7 @@ def test_input_config__the_weights_own_recipe() -> None:
 def test_normalized__is_the_recipe_of_timm_on_an_image_of_the_right_size() -> None:
     config = input_config("timm:mobilenetv3_large_100")
     image = torch.randint(0, 256, (1, 3, 256, 256), dtype=torch.uint8)
-    found = normalized(cropped(image, config, (config.crop_share, 0.5, 0.5)), config)
+    found = normalized(cropped(image, config, (0.875, 0.5, 0.5)), config)
     assert cropped(image, config, (1.0, 0.5, 0.5)).shape == (1, 3, 224, 224)
     middle = image[:, :, 16:240, 16:240].float() / 255
     mean, std = (torch.tensor(values)[:, None, None] for values in (config.mean, config.std))
@@ -154,7 +154,7 @@ def test_normalized__is_the_recipe_of_timm_on_an_image_of_the_right_size() -> No
 def test_cropped__any_size_and_colour(shape: tuple[int, int, int]) -> None:
     config = input_config("timm:resnet10t", side=64)
     images = torch.randint(0, 256, (2, *shape), dtype=torch.uint8)
-    found = cropped(images, config, (config.crop_share, 0.0, 1.0))
+    found = cropped(images, config, (0.875, 0.0, 1.0))
     assert found.shape == (2, 3, 64, 64)
     assert found.dtype == torch.uint8
     if shape[0] == 1:

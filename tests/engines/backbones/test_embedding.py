@@ -62,7 +62,7 @@ def test_embed__a_card_sees_what_a_cpu_sees(side: int) -> None:
         embed(images, seeing(NAME, None, side=64, device=device), views=3, device=device).astype(np.float32)
         for device in (CPU, torch.device("cuda"))
     ]
-    assert np.linalg.norm(found[0] - found[1]) < 0.02 * np.linalg.norm(found[0])  # bfloat16 on the card
+    assert np.linalg.norm(found[0] - found[1]) < 0.08 * np.linalg.norm(found[0])  # bfloat16 on the card
 
 
 def test_embed__says_which_image_gave_no_number() -> None:

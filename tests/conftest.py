@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 from filelock import FileLock
+from tqdm import tqdm
 
 from tests.forker import Forker, Jobs
 from tests.helpers import QUICK_OPTIONS, Digits, write_digits
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 # What the tests audit is tiny and trains from scratch; who tests what is usual takes this away.
 os.environ.setdefault("AUDITOR_BACKBONE", "none")
+
+# Its monitor is a thread that never ends: beside it every process apart would be a new Python in place of a fork.
+tqdm.monitor_interval = 0
 
 Made = TypeVar("Made")
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,7 +41,7 @@ LONGEST_FIRST = (
         "test_server.py",
         "test_axe.py",
         "test_pages.py",
-        "test_fast_keys.py",
+        "test_six_keys.py",
     ),
     *("test_two_people.py", "test_import_faults.py", "test_executors.py", "test_offline.py", "test_app.py"),
     *(

@@ -43,10 +43,16 @@ WORLD: dict[str, tuple[str, ...]] = {
     "tests/auditor/audits/test_executors.py": ("auditor/audits/",),
     # FiftyOne's App and services, in a browser, a notebook and with MongoDB of its own.
     "tests/auditor/fiftyone_bridge/test_app.py": FIFTYONE,
+    "tests/auditor/fiftyone_bridge/test_formats.py": FIFTYONE,
+    "tests/auditor/fiftyone_bridge/test_masks.py": (*FIFTYONE, "auditor/masks/"),
     "tests/auditor/fiftyone_bridge/test_notebook.py": FIFTYONE,
+    "tests/auditor/fiftyone_bridge/test_numbers.py": (*FIFTYONE, "auditor/numbers/"),
     "tests/auditor/fiftyone_bridge/test_server.py": FIFTYONE,
-    # The bench in Chromium, beyond the journey and the keys.
+    # The estimator in scikit-learn's checks.
+    "tests/auditor/api/test_scikit_checks.py": ("auditor/api/estimator.py", "auditor/api/memory.py"),
+    # The bench in Chromium, beyond the journey and six quick keys.
     "tests/browser/test_axe.py": (*BENCH, "app/screens/"),
+    "tests/browser/test_fast_keys.py": (*BENCH, "auditor/review/"),
     "tests/browser/test_gate.py": ("app/server/gate.py", "auditor/ground/hosts.py"),
     "tests/browser/test_masks.py": (*BENCH, "app/screens/masks.py", "auditor/masks/"),
     "tests/browser/test_numbers.py": (*BENCH, "app/screens/numbers.py", "auditor/numbers/"),

@@ -68,20 +68,6 @@ def press_and_refuse(page: Any, keys: str, route: str, sample: int) -> None:
         spoil(asked)
 
 
-def test_suspects__six_quick_keys_are_six_verdicts_on_the_samples_in_their_order(
-    browser: Any, running: Server
-) -> None:
-    items = queue(7)
-    page = bench_of(browser, running)
-    press(page, "wqwenq")
-    wait_until(lambda: len(decisions()) >= 6, "six verdicts")
-    said = dict(zip("wqen", ("relabel", "keep", "exclude", "unsure"), strict=True))
-    assert decisions() == {item["sample"]: said[key] for item, key in zip(items, "wqwenq", strict=False)}
-    with session() as open_session:
-        assert reviews.decisions(open_session, 1)[items[0]["sample"]].label == items[0]["suggested"]
-    assert shown_sample(page) == items[6]["sample"]
-
-
 def test_suspects__a_key_after_undo_is_a_verdict_on_the_sample_that_came_back(
     browser: Any, running: Server
 ) -> None:

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from auditor.api.estimator import LabelAuditor
 from tests.auditor.audits.test_features_audit import make_weights
 
 TINY = {"cross_entropy": {"epochs": 2, "views": 1}}
-
-
-@parametrize_with_checks([LabelAuditor(options=TINY, device="cpu")])
-def test_label_auditor__scikit_learns_own_checks(estimator: Any, check: Any) -> None:
-    check(estimator)
 
 
 @pytest.mark.parametrize("kind", ["features", "images"])

@@ -46,6 +46,7 @@ FLOORS = {
         ("importing",),
         ("audits",),
         ("backbones", "jobs", "pictures", "review"),
+        ("columns",),
         ("catalog",),
         ("statistics",),
         ("bridges",),

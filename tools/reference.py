@@ -12,54 +12,18 @@ from pathlib import Path
 
 import click
 
-from auditor.bridges.engine_bridge import export_columns
+from auditor import columns as exported
 from auditor.cli.commands import cli
-from auditor.ground.vocabulary import DECISIONS
 from benchmarks import backbones_page, detection_readme
 from benchmarks.detection import RESULTS
-from engines.registry import ENGINES
 from tools.pages import DOCS, ROOT, replace_block
-
-COLUMNS = {
-    "sample_id": "number of the sample in its dataset",
-    "filepath": "path of the image, relative to the root of the source",
-    "given_label": "the label that was imported; never changed",
-    "cleaned_label": "the label after cleaning; empty where the sample is excluded",
-    "action": "`keep`, `relabel` or `exclude`",
-    "is_label_issue": "true for a label that the audit or a person holds for wrong",
-    "trust_score": "1 = the given label looks right, 0 = it looks wrong",
-    "suggested_label": "the class that the engines suggest",
-    "suggested_probability": "how probable the suggestion is, if the given label is wrong; the engines' own "
-    "estimate until verified rows calibrate it",
-    "review_decision": "what a person decided: " + ", ".join(f"`{name}`" for name in DECISIONS),
-    "review_labels": "the classes that a person named, where several apply",
-    "reviewer": "who decided",
-    "reviewed_at": "when",
-    "review_kind": "`suspect` (looked at beside the suggestion), `blind` (a random sample) or `unseen` (accepted "
-    "in one step, without a look)",
-}
-"""What each column of an export means, for those that no engine writes."""
 
 
 def columns() -> str:
-    """Markdown table of every column of an export, in its order.
-
-    Raises:
-        KeyError: a column of the vocabulary has no meaning here.
-    """
+    """Markdown table of every column of an export, in its order."""
     lines = ["| column | meaning |", "| --- | --- |"]
-    lines += [f"| `{name}` | {_meaning(name)} |" for name in export_columns()]
+    lines += [f"| `{column.name}` | {column.meaning} |" for column in exported.in_export()]
     return "\n".join(lines) + "\n"
-
-
-def _meaning(column: str) -> str:
-    if column in COLUMNS:
-        return COLUMNS[column]
-    engine = max((name for name in ENGINES if column.startswith(f"{name}_")), key=len)
-    spec, signal = ENGINES[engine], column.removeprefix(f"{engine}_")
-    if signal == "trust":
-        return f"trust score of {spec.title} alone"
-    return f"{spec.signals[signal].title}: {spec.signals[signal].meaning}"
 
 
 def commands() -> str:

@@ -29,7 +29,6 @@ from threadpoolctl import threadpool_limits
 from auditor.ground.errors import AuditFailedError
 from auditor.ground.files import written_whole
 from auditor.ground.settings import number, settings
-from auditor.ground.vocabulary import EXPORT_COLUMNS
 from auditor.ground.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -217,9 +216,14 @@ def trust_columns() -> dict[str, str]:
     return {f"{name}_trust": name for name in ENGINES}
 
 
-def export_columns() -> tuple[str, ...]:
-    """Every column that our export adds, in its order."""
-    return (*EXPORT_COLUMNS, *signal_columns(), *trust_columns())
+def column_meanings() -> dict[str, str]:
+    """What each column of an export that an engine fills means, by its name in their order."""
+    from engines.registry import ENGINES
+
+    signals = {column: ENGINES[engine].signals[name] for column, (engine, name) in signal_columns().items()}
+    return {column: f"{about.title}: {about.meaning}" for column, about in signals.items()} | {
+        column: f"trust score of {ENGINES[engine].title} alone" for column, engine in trust_columns().items()
+    }
 
 
 def refused_cards() -> list[str]:

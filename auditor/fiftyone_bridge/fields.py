@@ -43,12 +43,9 @@ MAX_LOGITS = 10_000_000
 DESCRIPTIONS = {
     INDEX: "The sample's place in the audited dataset; do not change it",
     BASE: "What Label Auditor wrote here last; do not change it",
-    "given_label": "The label as it was imported",
     "split": "The split of the data set that it is in",
-    "trust_score": "All engines together: 1 = the given label looks right, 0 = it looks wrong",
     "error_probability": "How likely the given label is wrong; empty until verified labels say so",
     "suspicion_rank": "1 = the most suspicious sample of the dataset",
-    "is_label_issue": "The audit flags this label",
     "engines_against": "How many engines predict another label than the given one",
     "engines_disagree": "Spread of the engines' trust, 0 = they agree, 1 = they are opposed",
     "duplicate_group": "Samples with the same number show the same picture",
@@ -70,12 +67,10 @@ DESCRIPTIONS = {
     "review.blind": "What a person saw on a random draw, without a suggestion; not read back from here",
     "mistakenness": "Brain's mistakenness of the given label, from the logits of the field that the run names",
     "hardness": "Brain's hardness, from the logits of the field that the run names",
-    "umn_epsilon": "UMN's label confidence: cannot tell wrong labels by itself",
-    "l2b_alpha": "L2B's weight of the given label: also low for hard samples",
-    "l2b_beta": "L2B's weight of the model's own label",
-    "coteaching_selected": "Share of epochs in which Co-teaching kept the sample",
-    "choicenet_rho": "ChoiceNet's correlation of the label with the clean one",
 }
+"""What the fields mean that are no columns of an export."""
+SHARED = ("given_label", "trust_score", "is_label_issue")
+"""Columns of an export that are fields for every audit; those of its engines are too."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from auditor import columns as columns_of_export
 from auditor.audits import arrays
 from auditor.bridges import engine_bridge, fiftyone_door
 from auditor.catalog import reading
@@ -32,6 +33,7 @@ from auditor.fiftyone_bridge.fields import (
     MARK,
     MAX_LOGITS,
     REVIEW_FIELDS,
+    SHARED,
     Columns,
 )
 from auditor.fiftyone_bridge.labels import MaskLabels
@@ -198,7 +200,14 @@ def _marked(target: Any, dataset: Dataset, **more: Any) -> Any:
 
 def _refuse_fields_of_theirs(target: Any, dataset: Dataset) -> None:
     """What we write must not land in fields that the user filled."""
-    ours = {INDEX, BASE, *DESCRIPTIONS, *engine_bridge.trust_columns(), *engine_bridge.signal_columns()}
+    ours = {
+        INDEX,
+        BASE,
+        *DESCRIPTIONS,
+        *SHARED,
+        *engine_bridge.trust_columns(),
+        *engine_bridge.signal_columns(),
+    }
     ours |= {f"pred_{engine}" for engine in engine_bridge.trust_columns().values()}
     taken = sorted((ours - {GIVEN}) & set(target.get_field_schema()))
     if taken:
@@ -301,16 +310,13 @@ def _declare_masks(fiftyone: Any, target: Any, labels: MaskLabels, fields: Seque
 
 def _about(field: str, columns: Columns, runs: Mapping[str, int]) -> str:
     """What a field means, and of which audit its values are: ``runs`` names that of each engine."""
+    about = DESCRIPTIONS.get(field) or columns_of_export.description(field)
     if field in (INDEX, BASE, GIVEN, "given_label", "split", "cleaned") or field.startswith("duplicate_"):
-        return DESCRIPTIONS[field]
+        return about
     engine = field.removeprefix("pred_").removesuffix("_trust")
     engine = engine_bridge.signal_columns().get(field, (engine, ""))[0]
     if field.startswith("pred_"):
         about = f"What the engine {engine} predicts"
-    elif field.endswith("_trust"):
-        about = f"Trust of the engine {engine}: 1 = the given label looks right"
-    else:
-        about = DESCRIPTIONS.get(field, field)
     return f"{about} (audit {runs.get(engine, columns.audit.id)})"
 
 

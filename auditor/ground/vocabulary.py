@@ -190,12 +190,6 @@ RULING = "ruling"
 LEVELS = (0.05, 0.10, 0.20)
 """The false-discovery rates that screens and exports offer: 1 in 20, 1 in 10, 1 in 5 flags may be wrong."""
 
-EXPORT_COLUMNS = (
-    *("sample_id", "filepath", "given_label", "cleaned_label", "action", "is_label_issue", "trust_score"),
-    *("suggested_label", "suggested_probability"),
-    *("review_decision", "review_labels", "reviewer", "reviewed_at", "review_kind"),
-)
-"""The first columns that our export adds, in their order. Those of the engines follow (``engine_bridge``)."""
 EXPORT_MARKS = frozenset(
     ["sample_id", "filepath", "given_label", "cleaned_label", "action", "review_decision"]
 )

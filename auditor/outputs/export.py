@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from auditor import columns
 from auditor.audits import arrays, statements
 from auditor.bridges import engine_bridge
 from auditor.catalog import datasets, reading, scores
@@ -53,6 +54,8 @@ MOST_NAMED = 5
 TABLES = (".csv", ".tsv", ".parquet")
 SOURCE_ALONE = (".json", ".jsonl", ".ndjson", ".xml", ".txt", ".tar", ".gz", ".tgz", ".bz2", ".xz")
 """Files that are only written where the dataset was imported from one of that kind."""
+ARROW = {"integer": pa.int64(), "boolean": pa.bool_(), "number": pa.float32()}
+"""By kind of a column its type in Parquet, where that is no text."""
 SCORE_COLUMNS = ["is_label_issue", "trust_score", "suggested_label", "suggested_probability"]
 SOURCE_PREFIX = "source_"
 """Put before a column of the user that is named like one of ours."""
@@ -300,36 +303,17 @@ def _scored(table: pd.DataFrame) -> Iterator[dict[Any, Any]]:
 
 
 def _row(sources: _Sources, scored: dict[Any, Any] | None, sample: Sample) -> dict[str, Any]:
-    i, names = sample.sample_id, sources.dataset.class_names
-    given = names[sample.given_label] if sample.given_label >= 0 else ""
-    decided = sources.decisions.get(i)
-    score = scored or {}
-    suggested = score.get("suggested_label", -1)
-    action, cleaned = outcome(decided, sample.given_label, suggested, bool(sources.automatic[i]))
+    decided, score = sources.decisions.get(sample.sample_id), scored or {}
+    action, cleaned = outcome(
+        decided,
+        sample.given_label,
+        score.get("suggested_label", -1),
+        bool(sources.automatic[sample.sample_id]),
+    )
     extra = sample.extra or {}
-    row: dict[str, Any] = {
-        name: extra[column] for column, name in sources.user_columns.items() if column in extra
-    }
-    row |= {
-        "sample_id": i,
-        "filepath": sample.filepath,
-        "given_label": given,
-        "cleaned_label": names[cleaned] if cleaned >= 0 else "",
-        "action": action,
-        "is_label_issue": bool(score.get("is_label_issue", False)) if scored else "",
-        "trust_score": _number(score.get("trust_score")),
-        "suggested_label": names[suggested] if suggested >= 0 else "",
-        "suggested_probability": _number(score.get("suggested_probability")),
-        "review_decision": decided.decision if decided else "",
-        "review_labels": "|".join(names[label] for label in (decided.labels or [])) if decided else "",
-        "reviewer": decided.reviewer if decided else "",
-        "reviewed_at": decided.created_at.isoformat() if decided else "",
-        "review_kind": decided.kind if decided else "",
-    }
-    for column in (*engine_bridge.signal_columns(), *engine_bridge.trust_columns()):
-        values = sources.signals.get(column)
-        row[column] = "" if values is None else _number(float(values[i]))
-    return row
+    own = {name: extra[column] for column, name in sources.user_columns.items() if column in extra}
+    row = columns.Row(sample, sources.dataset.class_names, action, cleaned, score, decided, sources.signals)
+    return own | {column.name: column.value(row) for column in columns.in_export()}
 
 
 def outcome(
@@ -346,7 +330,7 @@ def outcome(
 
 
 def _columns(sources: _Sources) -> list[str]:
-    return [*sources.user_columns.values(), *engine_bridge.export_columns()]
+    return [*sources.user_columns.values(), *columns.names()]
 
 
 def _named_apart(dataset: Dataset) -> dict[str, str]:
@@ -356,7 +340,7 @@ def _named_apart(dataset: Dataset) -> dict[str, str]:
     """
     said_by_ours = {("filepath", dataset.path_column), ("given_label", dataset.label_column)}
     own = [name for name in dataset.user_columns if (name, name) not in said_by_ours]
-    ours = engine_bridge.export_columns()
+    ours = columns.names()
     taken = {*ours, *own}
     found = {}
     for column in own:
@@ -381,16 +365,14 @@ def _write_csv(sources: _Sources, file: TextIO, separator: str) -> ExportSummary
 
 
 def _write_parquet(sources: _Sources, path: Path) -> ExportSummary:
-    columns, counts = _columns(sources), _Counts()
-    kinds = {"sample_id": pa.int64(), "is_label_issue": pa.bool_()}
-    numbers = [*engine_bridge.signal_columns(), *engine_bridge.trust_columns()]
-    kinds |= {name: pa.float32() for name in ("trust_score", "suggested_probability", *numbers)}
-    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in columns])
+    header, counts = _columns(sources), _Counts()
+    kinds = {column.name: ARROW[column.kind] for column in columns.in_export() if column.kind in ARROW}
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in header])
     with pq.ParquetWriter(path, schema) as writer:
         batch: list[dict[str, Any]] = []
         for row in _rows(sources):
             counts.add(row)
-            batch.append({name: _cell(row.get(name, ""), kinds.get(name)) for name in columns})
+            batch.append({name: _cell(row.get(name, ""), kinds.get(name)) for name in header})
             if len(batch) == BATCH_ROWS:
                 writer.write_table(pa.Table.from_pylist(batch, schema=schema))
                 batch = []
@@ -400,10 +382,6 @@ def _write_parquet(sources: _Sources, path: Path) -> ExportSummary:
 
 def _cell(value: Any, kind: pa.DataType | None) -> Any:
     return (None if value == "" else value) if kind is not None else str(value)
-
-
-def _number(value: float | None) -> Any:
-    return "" if value is None or np.isnan(value) else round(float(value), 6)
 
 
 def _check_folders(dataset: Dataset) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from auditor.bridges.engine_bridge import export_columns
+from auditor import columns as exported
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.names import first_twice
 from auditor.pictures.sources.arrow_files import SPLITS_OF, STATE, ArrowFile, copy_descriptions
@@ -101,7 +101,7 @@ class ParquetSource:
             user_columns=tuple(
                 c
                 for c in columns
-                if is_text_like(schema.field(c).type) and not (own and c in export_columns())
+                if is_text_like(schema.field(c).type) and not (own and c in exported.names())
             ),
             columns=tuple(columns),
             path_column=path,
@@ -145,7 +145,7 @@ class ParquetSource:
         schema = open_columns(self._files[0]).schema_arrow
         if self._layout == "struct" and "path" not in [f.name for f in schema.field(path).type]:
             inner = []
-        ours = [c for c in export_columns() if self.info.is_own_export and c in schema.names]
+        ours = [c for c in exported.names() if self.info.is_own_export and c in schema.names]
         return list(dict.fromkeys([*inner, *self.info.user_columns, *[c for c in others if c], *ours]))
 
     def _row(self, file: Path, row: int, cells: dict[str, Any], book: PathBook) -> SourceRow | Problem:

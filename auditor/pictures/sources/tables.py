@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from auditor.bridges.engine_bridge import export_columns
+from auditor import columns as exported
 from auditor.ground.delimited import Delimited, Record
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.names import first_twice
@@ -73,7 +73,7 @@ class TableSource:
             root=tree.root,
             table_file=name,
             class_names=self._one_hot or None,
-            user_columns=tuple(c for c in header if not (own and c in export_columns())),
+            user_columns=tuple(c for c in header if not (own and c in exported.names())),
             columns=tuple(header),
             path_column=path,
             label_column=label,

@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from auditor import columns
 from auditor.audits import settle
-from auditor.bridges.engine_bridge import export_columns
 from auditor.catalog import reviews
 from auditor.catalog.db import session
 from auditor.ground.errors import ExportRefusedError, NotFoundError
@@ -41,7 +41,7 @@ def test_export__one_row_a_sample_in_order_with_all_columns(
     assert [row["filepath"] for row in rows] == [f"images/{i:04d}.png" for i in range(300)]
     assert [row["given_label"] for row in rows] == [str(label) for label in digits.given_labels]
     assert {row["action"] for row in rows} == {"keep"}
-    assert list(rows[0]) == ["label", "batch", *export_columns()]
+    assert list(rows[0]) == ["label", "batch", *columns.names()]
     assert (summary.num_rows, summary.num_keep) == (300, 300)
 
 
@@ -295,7 +295,7 @@ def test_export__users_columns_named_like_ours_are_kept_beside_them(
         export.export(name, out)
         table = read_table(out)
         cells = table.map(unquoted) if suffix != ".parquet" else table
-        assert list(table.columns) == [*kept, *export_columns()]
+        assert list(table.columns) == [*kept, *columns.names()]
         assert cells[kept].to_numpy().tolist() == [row[1:] for row in rows]
         assert cells.action.tolist() == ["keep"] * 3 + ["exclude"] + ["keep"] * 16
         assert (cells.reviewer[3], cells.sample_id[3]) == ("ada", "3")

@@ -475,7 +475,7 @@ class Dataset:
 
     def undo(self, *, reviewer: str | None = None) -> bool:
         """Take back the reviewer's latest decision; whether there was one."""
-        return decisions.undo_last(self._row.id, reviewer or getpass.getuser()) is not None
+        return bool(decisions.undo_last(self._row.id, reviewer or getpass.getuser()))
 
     def reviews(self) -> pd.DataFrame:
         """The log of decisions, one row a decision; nothing is ever removed from it."""

@@ -406,7 +406,7 @@ def what_more_buys(given_labels: NDArray[np.integer], verified: Verified, num_mo
         factor = 1.0 + num_more / verified.size
         interval = part_interval(part, verified, verified.is_wrong(given_labels), factor=factor)
     else:  # before the first verdict the widest interval is the only one that can be announced
-        labels = max(1, num_left)
+        labels = max(1, num_left, num_more)  # drawn rows may have been decided meanwhile
         interval = first_interval(round(0.5 * num_more), num_more, labels)
     if not num_more:
         why = "Every label that can be drawn is verified; the noise rate is known."

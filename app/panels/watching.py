@@ -12,7 +12,7 @@ from app.session.words import plain
 from auditor.audits import arrays, plan
 from auditor.audits.plan import AuditOverview, EngineProgress
 from auditor.catalog.records import Audit, Dataset
-from auditor.ground.wording import NOTHING_STANDS_OUT
+from auditor.ground.wording import no_suspects
 from auditor.review import blind
 
 POLL_S = 1.0
@@ -71,7 +71,7 @@ def _land(dataset: Dataset, audit: Audit) -> None:
     is_unverified = not blind.num_judged(dataset.id)
     about = "About " if is_unverified and number else ""  # a guess until people have looked at random samples
     many = f"{about}{words.plural(number, 'suspect')} among {words.plural(dataset.num_samples, 'label')}"
-    st.subheader(many if number else NOTHING_STANDS_OUT, anchor=False)
+    st.subheader(many if number else no_suspects(audit.summary), anchor=False)
     with st.container(horizontal=True, vertical_alignment="center"):
         if number and st.button(
             "Review the suspects", type="primary", key="audit_review", icon=":material/rule:"

@@ -8,7 +8,7 @@ from app import components
 from app.panels import filters
 from app.session import readers, state, words
 from app.session.words import plain
-from auditor.ground.wording import NOTHING_STANDS_OUT
+from auditor.ground.wording import no_suspects
 from auditor.review import drawing
 
 dataset, bar = state.screen("Suspects")
@@ -39,6 +39,6 @@ found = (
     f"{words.count(number)} of {dataset.num_samples:,} given labels are suspects of audit {audit.id}: above its "
     "suggested cut."
     if number
-    else f"Audit {audit.id}: {NOTHING_STANDS_OUT}"
+    else f"Audit {audit.id}: {no_suspects(audit.summary)}"
 )
 st.caption(f"{found} The most suspicious come first. Root of the files: {plain(dataset.root)}")

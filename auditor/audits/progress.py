@@ -19,7 +19,7 @@ from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Dataset, Review
 from auditor.ground.settings import Settings, settings
 from auditor.ground.vocabulary import FOUND_WRONG, NOT_CLEAR, SUSPECT
-from auditor.ground.wording import NOTHING_STANDS_OUT, percent, plural
+from auditor.ground.wording import no_suspects, percent, plural
 from auditor.review import decisions, drawing
 from auditor.review.decisions import Findings
 from auditor.statistics import ErrorsLeft, NoiseRate, first_interval, noise
@@ -54,12 +54,14 @@ class ReviewProgress:
     """Latest suspects that ``hit_rate`` is taken from."""
     num_suspects: int
     """Labels that the audit flags."""
+    nothing: str
+    """What is said where it flags none."""
 
     @property
     def end(self) -> str:
         """What the end of a queue says: how many of the last ones were wrong, and what the next ones may hold."""
         if not self.num_suspects:
-            return NOTHING_STANDS_OUT
+            return self.nothing
         checked = "Every suspect here is checked."
         if self.hit_rate is None:
             return f"{checked} Next: export the cleaned labels, or verify how many are left."
@@ -103,6 +105,7 @@ def progress(
         hit_rate=hit_rate,
         num_latest=len(sure),
         num_suspects=int(audit.summary.get("num_label_issues") or 0),
+        nothing=no_suspects(audit.summary),
         per_minute=_pace([row for row in reviewed if reviewer in (None, row.reviewer)][-PACE_WINDOW:]),
         left=left,
         advice=_advice(

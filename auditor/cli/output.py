@@ -28,7 +28,7 @@ from auditor.experiments.before_after import BeforeAfter
 from auditor.ground.errors import AuditFailedError, AuditorError, CatalogBusyError, VerificationError
 from auditor.ground.progress import OnProgress, Progress
 from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION, SEGMENTATION
-from auditor.ground.wording import NOTHING_STANDS_OUT, duration, kind_of_labels, percent, plural
+from auditor.ground.wording import duration, kind_of_labels, no_suspects, percent, plural
 from auditor.masks import listing as masks
 from auditor.outputs.report import conflict_sentence
 from auditor.review import blind, decisions, drawing, head_order, people
@@ -201,7 +201,9 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
         echo(borrowed)
     echo(statements.noise_rate_now(audit).sentence)
     number = audit.summary["num_label_issues"]
-    echo(f"{plural(number, 'label', 'are')} above the suggested cut." if number else NOTHING_STANDS_OUT)
+    echo(
+        f"{plural(number, 'label', 'are')} above the suggested cut." if number else no_suspects(audit.summary)
+    )
     steps = [drawing.next_command(dataset.name), "auditor app"]
     echo(f"Next: {', or '.join(step for step in steps if step)}")
 

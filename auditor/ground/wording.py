@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import math
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION
 
@@ -45,7 +46,20 @@ def percent(share: float) -> str:
 
 
 NOTHING_STANDS_OUT = "Nothing stands out. Check 20 at random to be sure."
-"""What is said of an audit that flags no label."""
+ORDER_ALONE = (
+    "No label is called a suspect: the engines learned from the labels that they judge and contradict most of "
+    "them, so there is an order and no cut. Verify some at random to get one."
+)
+
+
+def no_suspects(summary: Mapping[str, Any]) -> str:
+    """What is said of an audit that flags no label: that there are none, or that nobody can tell.
+
+    Args:
+        summary: of the audit.
+    """
+    is_order_alone = summary.get("weights") == {} and summary.get("error_probability_is_guess", True)
+    return ORDER_ALONE if is_order_alone else NOTHING_STANDS_OUT
 
 
 def evidence(share: float) -> str:

@@ -13,6 +13,7 @@ import pytest
 from auditor.audits import progress, settle, statements
 from auditor.catalog import audits, scores
 from auditor.catalog.db import session
+from auditor.ground.wording import no_suspects
 from auditor.review import blind, decisions, drawing
 from auditor.statistics.noise import ErrorsLeft
 from tests.auditor.catalogs import change_sample
@@ -72,7 +73,10 @@ def test_end__says_what_the_last_ones_were_and_that_nothing_stands_out(audited: 
         "Every suspect here is checked. Of the last 10 checked labels 6 were wrong. The list goes on: of the next "
         "40 up to about 24 may be wrong too."
     )
-    assert replace(seen, num_suspects=0).end == "Nothing stands out. Check 20 at random to be sure."
+    pooled, ranked = no_suspects({"weights": {"a": 1.0}}), no_suspects({"weights": {}})
+    assert pooled == "Nothing stands out. Check 20 at random to be sure."
+    assert "an order and no cut" in ranked
+    assert replace(seen, num_suspects=0).end == seen.nothing == ranked
 
 
 def test_moves__are_counts_of_what_people_found_and_of_what_the_queue_holds(

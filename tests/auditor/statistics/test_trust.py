@@ -329,6 +329,12 @@ def test_combine__without_anybody_to_pool_ranks_count_the_same():
     assert "not known" in found.guess.noise_rate.sentence
     assert (found.guess.noise_rate.low, found.guess.noise_rate.high) == (0.0, 1.0)
     assert "count the same" in trust_sentence({}, ["a", "b"])
+    assert found.calibrated.is_label_issue.any()
+    # Who contradicts most labels accuses none.
+    turned = [
+        Witness(one.name, one.trust_score, np.roll(one.pred_probs, 1, axis=1)) for one in everyone(world)
+    ]
+    assert not combine(turned, world.given_labels, 4).calibrated.is_label_issue.any()
 
 
 def test_knows_by_heart__is_seen_beside_honest_witnesses():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -285,6 +286,60 @@ def test_session__is_held_by_services_only() -> None:
     names = {"auditor.catalog.db.session", "sqlmodel.Session", "sqlalchemy.orm.Session"}
     holders = {_id(path) for path in ALL_FILES if imports_of(path) & names}
     assert sorted(name for name in holders if not name.startswith(SERVICES)) == []
+
+
+FILE = re.compile(r"\.(py|js|css|json|jsonl|npy|npz|csv|txt)$")
+DOTTED = re.compile(r"``([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)``")
+OTHERS = {"torch", "np", "st", "concurrent", "upath", "benchmarks", "review"}
+"""Roots of names in docstrings that belong to other libraries, to benchmarks and to FiftyOne's documents."""
+
+
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def names_in(tree: ast.AST) -> set[str]:
+    """Every name that a piece of code defines, imports or takes as an argument."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            found.add(node.attr)
+        elif isinstance(node, ast.alias):
+            found.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+    return found
+
+
+def holders() -> dict[str, set[str]]:
+    """By the name of a module, package or class, the names inside of all that are called so."""
+    found: dict[str, set[str]] = {}
+    for path in ALL_FILES:
+        found.setdefault(module_of(path).rpartition(".")[2], set()).update(names_in(tree_of(path)))
+        for folder in path.relative_to(ROOT).parents:
+            found.setdefault(folder.name, set()).add(path.stem)
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, set()).update(names_in(node))
+    return found
+
+
+def test_docstring__names_what_exists() -> None:
+    there, stale = holders(), []
+    for path in ALL_FILES:
+        own = names_in(tree_of(path))
+        for text in (node.value for node in ast.walk(tree_of(path)) if isinstance(node, ast.Constant)):
+            for name in DOTTED.findall(text) if isinstance(text, str) else []:
+                root, holder, last = name.partition(".")[0], *name.split(".")[-2:]
+                is_theirs = root in OTHERS or FILE.search(name)
+                if not (is_theirs or root in own or last in there.get(holder, set())):
+                    stale.append(f"{_id(path)}: {name}")
+    assert stale == []
 
 
 def test_import__does_not_load_torch() -> None:

@@ -61,7 +61,7 @@ def review_bench(
 
     Args:
         key: unique on the page.
-        connection: how to reach our routes (``data.connection``).
+        connection: how to reach our routes.
         audit_id: whose ranking and evidence is shown.
         class_names: the dataset's classes.
         reviewer: who decides.

@@ -141,7 +141,7 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
 def record(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Write verdicts, one transaction each, and say for each whether it is in the database.
 
-    A verdict that arrives twice is the same verdict (``reviewing.decide``).
+    A verdict that arrives twice is the same verdict (``decisions.decide``).
     """
     return {"results": [_record_one(verdict) for verdict in schema.read(bodies.Verdicts, payload).verdicts]}
 

@@ -107,7 +107,7 @@ def plan(
     ``budget``: seconds, instead of the preset. ``alone``: runs of earlier audits are not heard.
 
     Raises:
-        AuditorError: as ``auditing.plan``.
+        AuditorError: as ``plan.plan``.
     """
     return call(_plan, name, chosen, preset, device, seed, options, backbone, finetune, budget, alone)
 

@@ -240,7 +240,7 @@ class Dataset:
     def add_pred_probs(
         self, source: str | Path | NDArray[np.floating], *, name: str | None = None
     ) -> own_models.Added:
-        """Hear your own model's probabilities as one more witness of later audits; see ``own_predictions.add``."""
+        """Hear your own model's probabilities as one more witness of later audits; see ``own_models.add``."""
         return own_models.add(self.name, source, name=name)
 
     def add_datalab(self, lab: Any, *, name: str = "datalab") -> own_models.Added:
@@ -721,7 +721,7 @@ def open_dataset(name: str) -> Dataset:
 def import_dataset(
     source: str | Path, *, name: str, progress: bool | OnProgress = True, **options: Any
 ) -> Dataset:
-    """Import a source and return its handle; options as in ``importing.import_dataset``."""
+    """Import a source and return its handle; options as in ``imports.import_dataset``."""
     with watching(progress) as heard:
         imports.import_dataset(source, name=name, progress=heard, **options)
     return Dataset(name)

@@ -138,7 +138,7 @@ def errors_left(dataset: Dataset, audit: Audit, known: Findings) -> ErrorsLeft:
 
 
 def noise_rate(audit: Audit) -> NoiseRate:
-    """``promises.noise_rate_now``, read again only after a word of a person or with new scores."""
+    """``statements.noise_rate_now``, read again only after a word of a person or with new scores."""
     with session() as open_session:
         newest = (
             reviews.newest(open_session, audit.dataset_id),

@@ -25,7 +25,7 @@ MARK = "label_auditor"
 INDEX = "sample_index"
 """Our sample_id on every sample: the key that both sides share."""
 BASE = "audit_base"
-"""What stood here when we last wrote; see ``fiftyone_merge.Base``."""
+"""What stood here when we last wrote; see ``merge.Base``."""
 GIVEN = "ground_truth"
 """The given labels in a dataset that we made."""
 REVIEW_FIELDS = {

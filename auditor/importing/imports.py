@@ -3,7 +3,7 @@
     report = import_dataset("photos/", name="photos")
 
 Nothing is changed at the source, and nothing is copied from it but the decoded cache (and, when another program
-asks for files, the images that lie in no file of their own: ``images.extracted_path``).
+asks for files, the images that lie in no file of their own: ``cache.extracted_path``).
 """
 
 from __future__ import annotations

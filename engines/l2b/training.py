@@ -21,7 +21,7 @@ Left out: the segmentation form, which weighs pixels of a segmentation network.
 
 Measured: MNIST with 45 % pair flips, 10,000 images, 10 epochs, no trusted samples, mean of 3 seeds: AUROC .959
 (``cross_entropy`` .760; benchmarks/results/detection.json); in prototypes on CIFAR photographs with 200 trusted
-samples it was *worse* than plain cross-entropy (specs P2); ``provenance.notes`` warns of such sets.
+samples it was *worse* than plain cross-entropy (specs P2); ``Provenance.notes`` warns of such sets.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class LoopConfig:
     """
 
     network: str = "auto"
-    """Key of ``networks.NETWORKS``, ``"auto"``, ``"timm:<name>"`` or ``"torchvision:<name>"``; on features
+    """Key of ``small.NETWORKS``, ``"auto"``, ``"timm:<name>"`` or ``"torchvision:<name>"``; on features
     ``"mlp"`` (``"auto"``) or ``"linear"``."""
     weights: str | None = None
     """Path of a file with pretrained weights for a network of timm or torchvision. Nothing is downloaded."""

@@ -74,7 +74,7 @@ class SourceRow:
     filepath: str
     """As the user gave it, relative to the root where it lies below it."""
     location: str
-    """How ``reading.Reader`` finds the image below the root."""
+    """How ``reading.read_bytes`` finds the image below the root."""
     label: str | None
     """The given label's class name; None = unlabeled."""
     true_label: str | None = None

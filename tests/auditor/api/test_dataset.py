@@ -284,6 +284,7 @@ def test_dataset__review_and_undo(audited: tuple[Digits, int]) -> None:
     assert dataset.reviews().decision.tolist() == ["relabel", "exclude"]
     assert dataset.undo(reviewer="ann")
     assert dataset.reviews().decision.tolist() == ["relabel", "exclude", "undo"]
+    assert not dataset.undo(reviewer="bob")
     with pytest.raises(ReviewError, match="has no class 'seven'"):
         dataset.review(2, "relabel", "seven")
     with pytest.raises(ReviewError, match="sample_id is 1.5; give a whole number"):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from auditor.ground.errors import VerificationError
 from auditor.statistics.noise import noise_rate_from_verified
 from auditor.statistics.promises import check_exchangeable, promise, promises, what_more_buys
-from auditor.statistics.witnesses import UNSURE, Verified
+from auditor.statistics.witnesses import UNSURE, Decided, Verified
 
 N = 2_000
 
@@ -299,6 +299,15 @@ def test_what_more_buys__tightens_and_is_never_wider_than_today():
         assert now.low <= more[0].rate_low <= more[0].rate_high <= now.high
         assert spans[-1] < spans[0]
         assert "1,000 more rows: noise rate within" in more[-1].sentence
+
+
+def test_what_more_buys__drawn_labels_that_were_decided_meanwhile_still_wait():
+    given = np.arange(12) % 3
+    nothing = np.zeros(0, dtype=np.int64)
+    decided = Decided(np.array([4]), np.array([True]))
+    more = what_more_buys(given, Verified(nothing, nothing, num_waiting=12, decided=decided), 20)
+    assert more.num_more == 12
+    assert 0.0 <= more.rate_low <= more.rate_high <= 1.0
 
 
 def test_what_more_buys__rows_that_wait_come_first_and_their_end_is_forecast_as_it_comes():

@@ -10,12 +10,13 @@ TEST_ARGS ?=
 MUTATE_ARGS ?=
 PICTURES_ARGS ?=
 FAULTS_ARGS ?=
+TRUTH_ARGS ?=
 BASE ?=
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	if $$p -c 'import sys; raise SystemExit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; \
 	then echo $$p; break; fi; done)
 
-.PHONY: help demo test test-all test-touched check docs pictures mutate figures papers weaknesses lock lint types collect format app clean faults
+.PHONY: help demo test test-all test-touched check docs pictures mutate figures papers weaknesses lock lint types collect format app clean faults truth
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -73,6 +74,9 @@ lock: $(VENV)/.ready-dev ## Choose new versions for CI and the container, within
 
 faults: $(VENV)/.ready-dev ## Kill, damage and misfeed the product; goes on where it was stopped (FAULTS_ARGS="--minutes 30")
 	OMP_NUM_THREADS=1 PYTHONPATH=. $(RUN)/python -m qa.faults.campaign $(FAULTS_ARGS)
+
+truth: $(VENV)/.ready-dev ## Let 200 simulated owners work and read every surface after each step (hours; TRUTH_ARGS="--seeds 20")
+	OMP_NUM_THREADS=1 PYTHONPATH=. $(RUN)/python -W ignore -m qa.truth $(TRUTH_ARGS)
 
 lint: $(VENV)/.ready-dev ## Check style
 	$(RUN)/ruff check .

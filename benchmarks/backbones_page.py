@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.backbones import ENGINES, EVERYWHERE, PROBLEMS, RESULTS, Row, load
+from benchmarks.backbones import ENGINES, EVERYWHERE, PROBLEMS, RESULTS, Row, load, runs
 
 PICTURE = RESULTS.parents[2] / "docs" / "images" / "directions.svg"
 NAMES = {
@@ -136,6 +136,7 @@ def page(figures: Figures, curves: Mapping[str, Row]) -> str:
         _curve(curves),
         _guesses(figures),
         _costs(figures),
+        _missing(figures),
     ]
     return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
@@ -296,6 +297,20 @@ def _costs(figures: Figures) -> str:
             cells.append(f"{np.mean(seconds):.1f}" if seconds else "")
         lines.append(_line(NAMES.get(method, method), *cells))
     return "\n".join(["## CPU seconds of one thread, features given", "", *lines])
+
+
+def _missing(figures: Figures) -> str:
+    whole = {(group, seed) for group in figures.groups for seed in figures.seeds(group)}
+    left: dict[tuple[int, str], int] = {}
+    for run in dict.fromkeys(run for run, _ in runs()):
+        if (Group(run.problem, run.rows, run.network), run.seed) not in whole:
+            left[run.rows, run.network] = left.get((run.rows, run.network), 0) + 1
+    if not left:
+        return ""
+    told = ", ".join(
+        f"{count} of {rows:,} rows on {network}" for (rows, network), count in sorted(left.items())
+    )
+    return f"## Not run yet\n\nOf the benchmark's sets these wait: {told}. The command goes on with them."
 
 
 def draw(curves: Mapping[str, Row], path: Path) -> None:

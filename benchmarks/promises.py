@@ -298,7 +298,7 @@ def page(found: Mapping[str, Any]) -> str:
         "# What a promise costs",
         "",
         f"{found['draws']} draws a cell; rankings of pretrained networks on CIFAR-10N (50,000 labels, human "
-        "errors), and of the [consensus on real features](backbones.md), 25,000 rows; verdicts = the truth. "
+        "errors), and of the consensus where a row says so; verdicts = the truth. "
         "The head is cut at twice the share that the predictions alone guess; 70 % of the looks are there. "
         "*Running* is the promise that holds at every look and level together: all looks are in the head, in "
         "random order.",

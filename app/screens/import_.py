@@ -36,6 +36,7 @@ LAYOUTS = {
 }
 IMAGE_SIZES = [None, 16, 28, 32, 64, 96, 128, 224]
 ALIKE_WORDS = {None: "ask", True: "are one class", False: "are classes of their own"}
+LAYOUT_WORDS = {None: "as they look", "classes": "classes", "splits": "splits, the classes below them"}
 TASK_WORDS = {
     CLASSIFICATION: "classes, one per image",
     SEGMENTATION: "masks: a class for each pixel",
@@ -154,6 +155,12 @@ def choose_options() -> dict[str, Any]:
             key="import_joined",
             help="else it is two classes",
         )
+        layout = right.radio(
+            words.FIELDS["layout"],
+            list(LAYOUT_WORDS),
+            format_func=LAYOUT_WORDS.__getitem__,
+            key="import_layout",
+        )
         names = right.text_input(
             "File of class names",
             key="import_class_names",
@@ -170,6 +177,7 @@ def choose_options() -> dict[str, Any]:
         "merge_classes": alike,
         "encoding": encoding.strip() or None,
         "joined_classes": joined,
+        "layout": layout,
     }
 
 

@@ -25,6 +25,7 @@ FIELDS = {
     "image_size": "Image size",
     "skip_bad": "Leave out rows with problems",
     "merge_classes": "Names that look alike",
+    "layout": "The first folders are",
     "encoding": "Encoding of the table",
     "name": "Name of the dataset",
 }

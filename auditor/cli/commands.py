@@ -54,6 +54,8 @@ PLANNED = (
     *("alone", "budget"),
 )
 """What is fixed once an audit is planned."""
+NOT_OF_SOURCES = ("image_size", "skip_bad", "workers", "on")
+"""Options of an import that a preview does not take."""
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -110,6 +112,12 @@ def cli(verbose: bool) -> None:
     is_flag=True,
     help="A label such as cat|dog is a class of its own, not two classes of one image.",
 )
+@click.option(
+    "--layout",
+    type=click.Choice(["classes", "splits"]),
+    help="What the first folders are, where that is asked: the classes, or splits with the classes below them.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what the source holds and how it is read; import nothing.")
 @click.option("--boxes", is_flag=True, help="Of COCO: each box is a sample, not each image.")
 @click.option("--skip-bad", is_flag=True, help="Skip unreadable files instead of refusing the import.")
 @click.option("--workers", type=click.IntRange(1, 1_000), help="Processes; default: one per core.")
@@ -119,7 +127,7 @@ def cli(verbose: bool) -> None:
     help="Where 1,000 images or more are decoded: here, or on a Ray cluster. Default: AUDITOR_EXECUTOR, else here.",
 )
 @AS_JSON
-def import_command(source: str, name: str, as_json: bool, **options: Any) -> None:
+def import_command(source: str, name: str, as_json: bool, dry_run: bool, **options: Any) -> None:
     """Import labelled images: a folder, a table, an archive, another tool's annotations, or the address of one.
 
     SOURCE is a folder with one sub-folder per class, a CSV or TSV, Parquet, a zip or tar of these, shards of
@@ -129,6 +137,10 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
     from auditor.cli import output
     from auditor.importing import imports
 
+    if dry_run:
+        options = {one: value for one, value in options.items() if one not in NOT_OF_SOURCES}
+        output.preview(imports.preview(source, **options), as_json=as_json)
+        return
     try:
         with output.step_progress() as progress:
             report = imports.import_dataset(source, name=name, progress=progress, **options)

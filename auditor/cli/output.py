@@ -92,6 +92,24 @@ def import_report(report: Any, *, as_json: bool) -> None:
     echo(f"Next: auditor audit {shlex.quote(report.name)}")
 
 
+def preview(found: Any, *, as_json: bool) -> None:
+    """What an import would find."""
+    if as_json:
+        print_json(dataclasses.asdict(found))
+        return
+    echo(f"{plural(found.num_rows, 'image')} in {plural(len(found.class_names), 'class')}:")
+    for name, count in found.counts.items():
+        if count:
+            echo(f"  {name or '(unlabeled)'}: {count:,}")
+    for note in found.notes:
+        echo(note)
+    if found.question is not None:
+        echo(found.question)
+    if found.problems:
+        problems(found.problems, found.num_problems)
+    echo("Nothing was imported.")
+
+
 def problems(found: Sequence[Any], count: int) -> None:
     """What cannot be imported: one line a cause, with the first row that has it."""
     causes = Counter(problem.cause for problem in found)

@@ -198,6 +198,7 @@ def import_dataset(
     encoding: str | None = None,
     merge_classes: bool | None = None,
     joined_classes: bool = False,
+    layout: str | None = None,
     skip_bad: bool = False,
     workers: int | None = None,
     on: str | None = None,
@@ -214,6 +215,8 @@ def import_dataset(
     ``task`` ``regression`` takes labels as numbers.
     ``encoding`` is that of a table that is not UTF-8. ``merge_classes`` says whether names of classes that look
     alike (``Cat``, ``cat``) are one class; ``joined_classes`` that a name such as ``cat|dog`` is one.
+    ``layout`` says of a folder or archive that can be read in two ways whether its first folders are the
+    ``classes``, or ``splits`` with the classes below them.
     ``true_label_column`` is known truth for benchmarks: stored beside the cache, never trained on.
     ``workers`` defaults to the number of processors.
     ``on`` is where a large set is decoded: ``processes``, or a Ray cluster as for an audit
@@ -240,6 +243,7 @@ def import_dataset(
         encoding,
         merge_classes,
         joined_classes,
+        layout,
     )
     if task is not None and task not in TASKS:
         raise ImportRefusedError(f"There is no task {task!r}; use one of {', '.join(TASKS)}.", field="task")

@@ -22,9 +22,10 @@ from auditor.pictures.sources.annotations import (
 from auditor.pictures.sources.arrow_files import saved_files
 from auditor.pictures.sources.columns import PATH_NAMES, columns_taken, find_column
 from auditor.pictures.sources.exports import classes_named, review_time, several_labels
-from auditor.pictures.sources.folder import SPLITS, FolderSource, is_image_name
+from auditor.pictures.sources.folder import FolderSource, is_image_name
 from auditor.pictures.sources.formats import annotation_format
 from auditor.pictures.sources.kept_apart import open_apart
+from auditor.pictures.sources.layout import SPLITS
 from auditor.pictures.sources.parquet import ParquetSource
 from auditor.pictures.sources.published import open_published
 from auditor.pictures.sources.reading import (
@@ -211,7 +212,7 @@ def _open_tar(path: Path, options: SourceOptions) -> Source:
     tree = TarTree(path)
     if holds_samples(tree):
         return WebDatasetSource([path], path, options, tree)
-    source = FolderSource(tree)
+    source = FolderSource(tree, options.layout)
     _refuse_columns(str(path), "its classes are its folders", options)
     return source
 
@@ -238,7 +239,7 @@ def _open_address(address: str, options: SourceOptions) -> Source:
         return ParquetSource(parquet, path_of(named), options)
     if shards and not any(map(is_image_name, names)):
         return WebDatasetSource(shards, path_of(named), options)
-    source = FolderSource(tree)
+    source = FolderSource(tree, options.layout)
     _refuse_columns(named, "its classes are its folders", options)
     return source
 
@@ -276,9 +277,20 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
     if parquet and not any((path / name).is_dir() for name in names):
         _refuse_outside(path, parquet)
         return ParquetSource(parquet, path, options)
+    beside = [path / name / table for name in names for table in TABLES_OF_FOLDERS]
+    listed = next((file for file in beside if file.is_file()), None)
+    if listed is not None:
+        raise ImportRefusedError(
+            f"{path} has labels in a {listed.name} beside the images of each folder; import each: {listed}."
+        )
     try:
-        source = FolderSource(FolderTree(path))
-    except ImportRefusedError:
+        source = FolderSource(FolderTree(path), options.layout)
+    except ImportRefusedError as error:
+        tables = [name for name in names if name.lower().endswith((".csv", ".tsv", ".parquet"))]
+        if error.field is not None:  # a question, or parts of another layout
+            _refuse_columns(str(path), "its classes are its folders", options)
+            text = f"{error} To import its table, name {path / tables[0]}." if tables else str(error)
+            raise ImportRefusedError(text, field=error.field) from None
         below = [path / name for name, reason in FolderTree(path).walk() if reason is None]
         parquet = [file for file in below if file.suffix.lower() == ".parquet"]
         if parquet:  # a repository of Hugging Face: data/train-00000-of-00001.parquet, ...
@@ -289,18 +301,11 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
         if any(is_tfds(file.parent) for file in below):
             inner = next(file.parent for file in below if is_tfds(file.parent))
             raise ImportRefusedError(f"{path} holds a folder of TFDS; name it: {inner}.") from None
-        tables = [name for name in names if name.lower().endswith((".csv", ".tsv", ".parquet"))]
         if tables:
             raise ImportRefusedError(
                 f"{path} has no sub-folder with images; to import its table, name {path / tables[0]}."
             ) from None
         raise
-    below = [path / name / table for name in names for table in TABLES_OF_FOLDERS]
-    listed = next((file for file in below if file.is_file()), None)
-    if listed is not None:
-        raise ImportRefusedError(
-            f"{path} has labels in a {listed.name} beside the images of each folder; import each: {listed}."
-        )
     _refuse_columns(str(path), "its classes are its folders", options)
     return source
 
@@ -329,7 +334,7 @@ def _open_zip(path: Path, options: SourceOptions, scratch: Path | None) -> Sourc
     if parquet and not any(map(is_image_name, names)):
         files, folder = unpack_parquet(tree, parquet, scratch)
         return ParquetSource(files, folder, options, kind="zip")
-    source = FolderSource(tree)
+    source = FolderSource(tree, options.layout)
     _refuse_columns(str(path), "its classes are its folders", options)
     return source
 

@@ -2,57 +2,44 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from auditor.ground.errors import ImportRefusedError
+from auditor.pictures.sources.layout import read
 from auditor.pictures.sources.rows import IMAGE_SUFFIXES, Payload, Problem, SourceInfo, SourceRow, printable
 from auditor.pictures.sources.trees import Tree
 
-SPLITS = frozenset(["train", "training", "val", "valid", "validation", "test", "testing", "dev"])
-
 
 class FolderSource:
-    """The class is the name of the first folder below the root; deeper folders belong to it.
+    """Pictures in class folders, as ``layout.read`` understands the whole of them."""
 
-    Where every first folder is named like a split (train, val, test), the second one is the class.
-    """
-
-    def __init__(self, tree: Tree) -> None:
-        """Look at the first folders.
+    def __init__(self, tree: Tree, layout: str | None = None) -> None:
+        """Look at the names of all folders.
 
         Raises:
-            ImportRefusedError: there is no folder with images.
+            ImportRefusedError: there is no folder with images, or it is not clear what the folders mean.
         """
         self.tree = tree
         self.ignored: list[str] = []
-        self._base = tree.base
-        tops, seconds = self._top_folders()
-        if not tops:
-            raise ImportRefusedError(
-                f"{tree.root} has no sub-folder with images; put each class in a folder of its own, or import "
-                "a CSV with a path and a label column."
-            )
-        self.has_splits = bool(seconds) and all(name.lower() in SPLITS for name in tops)
+        counts: Counter[tuple[str, ...]] = Counter()
+        for location, _ in tree.walk():
+            if is_image_name(location):
+                counts[tuple(self._inner(location).split("/")[:-1])] += 1
+        self.reading = read(tree.root, counts, layout)
         self.info = SourceInfo(kind=tree.kind, root=tree.root, table_file=Path(tree.root).name)
 
-    def _top_folders(self) -> tuple[set[str], bool]:
-        tops: set[str] = set()
-        all_deep = True
-        for location, _ in self.tree.walk():
-            parts = self._inner(location).split("/")
-            if len(parts) > 1 and is_image_name(location):
-                tops.add(parts[0])
-                all_deep = all_deep and len(parts) > 2
-        return tops, all_deep
-
     def _inner(self, location: str) -> str:
-        return location[len(self._base) :] if location.startswith(self._base) else location
+        base = self.tree.base
+        return location[len(base) :] if location.startswith(base) else location
+
+    def remarks(self) -> list[str]:
+        """How the folders were read, where that is more than one folder a class."""
+        return [] if self.reading.is_plain else [f"Read as: {'; '.join(self.reading.lines())}."]
 
     def rows(self) -> Iterator[SourceRow | Problem]:
         """See ``Source``. Files that do not look like images are put on ``ignored``."""
         self.ignored = []
-        depth = 1 if self.has_splits else 0
         previous = None
         for location, reason in self.tree.walk():
             inner = self._inner(location)
@@ -66,17 +53,18 @@ class FolderSource:
                 yield Problem(inner, None, "is in the zip twice; zip the folder again")
                 continue
             previous = location
-            yield self._row(location, inner, inner.split("/"), depth)
+            yield self._row(location, inner, inner.split("/"))
 
-    def _row(self, location: str, inner: str, parts: list[str], depth: int) -> SourceRow | Problem:
-        if len(parts) < depth + 2:
+    def _row(self, location: str, inner: str, parts: list[str]) -> SourceRow | Problem:
+        meant = self.reading.of(parts)
+        if meant is None:
             return Problem(inner, None, "is next to the class folders; move it into the folder of its class")
-        label = parts[depth].strip()
-        if not label:
+        label, split = meant
+        if label is not None and not label.strip():
             return Problem(inner, None, "is in a folder whose name is blank; name the folder after its class")
         if has_broken_text(inner):
             return Problem(printable(inner), None, "has a name that is not valid text; rename the file")
-        split = parts[0] if self.has_splits else None
+        label = None if label is None else label.strip()
         return SourceRow(row=None, filepath=inner, location=location, label=label, split=split)
 
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:

@@ -23,7 +23,8 @@ from auditor.ground.names import first_twice
 from auditor.pictures.sources.arrow_files import SPLITS_OF, STATE, ArrowFile, copy_descriptions
 from auditor.pictures.sources.columns import LABEL_NAMES, choose_column, is_trusted
 from auditor.pictures.sources.exports import is_own_export, review_of
-from auditor.pictures.sources.folder import SPLITS, has_broken_text
+from auditor.pictures.sources.folder import has_broken_text
+from auditor.pictures.sources.layout import SPLITS
 from auditor.pictures.sources.parquet_files import (
     declared_classes,
     image_column,

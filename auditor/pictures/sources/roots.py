@@ -67,8 +67,8 @@ class Resolved:
 
 def remarks(source: object) -> list[str]:
     """What is to be said about how a source's images were found."""
-    said = getattr(getattr(source, "tree", source), "remarks", None)
-    return [] if said is None else list(said())
+    parts = [source, getattr(source, "tree", None)]
+    return [text for part in parts if hasattr(part, "remarks") for text in part.remarks()]
 
 
 def _place(root: str | None, default: Path | str) -> FolderTree | ZipTree | RemoteTree | ParquetImages:

@@ -145,6 +145,8 @@ class SourceOptions:
     """Whether names of classes that look alike are one class; None: that is asked."""
     joined_classes: bool = False
     """Whether a name such as ``cat|dog`` is a class of its own."""
+    layout: str | None = None
+    """One of ``layout.LAYOUTS``: what the first folders are, where that is asked; None: as they look."""
 
 
 class Source(Protocol):

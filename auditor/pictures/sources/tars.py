@@ -24,7 +24,8 @@ from auditor.ground.errors import ImportRefusedError
 from auditor.pictures.decoding import MAX_FILE_BYTES
 from auditor.pictures.sources.addresses import is_remote, open_remote, path_of
 from auditor.pictures.sources.columns import LABEL_NAMES, choose_column
-from auditor.pictures.sources.folder import SPLITS, has_broken_text
+from auditor.pictures.sources.folder import has_broken_text
+from auditor.pictures.sources.layout import SPLITS
 from auditor.pictures.sources.rows import (
     IMAGE_SUFFIXES,
     WHOLE,

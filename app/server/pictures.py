@@ -24,6 +24,8 @@ def encoded(dataset_id: int, sample_id: int, size: int) -> bytes:
     if longer == dataset.height or size <= dataset.height < longer:
         return cache.thumbnail(dataset, sample, size)
     try:
-        return cache.picture_of(dataset.root, cache.original_bytes(dataset, sample), size)
+        return cache.picture_of(
+            dataset.root, cache.original_bytes(dataset, sample), size, cache.levels_of(dataset)
+        )
     except (NotFoundError, ImageError):
         return cache.thumbnail(dataset, sample, size)

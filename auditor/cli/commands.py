@@ -54,7 +54,7 @@ PLANNED = (
     *("alone", "budget"),
 )
 """What is fixed once an audit is planned."""
-NOT_OF_SOURCES = ("image_size", "skip_bad", "workers", "on")
+NOT_OF_SOURCES = ("image_size", "levels", "skip_bad", "workers", "on")
 """Options of an import that a preview does not take."""
 
 
@@ -116,6 +116,13 @@ def cli(verbose: bool) -> None:
     "--layout",
     type=click.Choice(["classes", "splits"]),
     help="What the first folders are, where that is asked: the classes, or splits with the classes below them.",
+)
+@click.option(
+    "--range",
+    "levels",
+    type=(float, float),
+    metavar="LOW HIGH",
+    help="Grey values that become black and white in images of more than 8 bits; default: the range of the set.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what the source holds and how it is read; import nothing.")
 @click.option("--boxes", is_flag=True, help="Of COCO: each box is a sample, not each image.")

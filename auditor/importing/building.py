@@ -10,7 +10,7 @@ import math
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from auditor.importing.pool import (
     chunks,
     decode_away,
     decode_chunk,
+    grey_chunk,
     probe_chunk,
     run_in_order,
     with_bytes,
@@ -41,6 +42,7 @@ from auditor.importing.pool import (
 )
 from auditor.importing.staging import RowFile
 from auditor.pictures.cache import cache_name
+from auditor.pictures.decoding import Levels, levels_of
 from auditor.pictures.sources import (
     Payload,
     Problem,
@@ -63,6 +65,8 @@ ROWS_A_STEP, FEW_ROWS = 262_144, 4_096
 """Rows of which numbers are computed at once; and whose pixels are moved, or that are objects of Python."""
 MOST_COUNTED = 1_000
 """Pixels: where the middle images have sides of so many, ``LARGEST_DEFAULT_SIZE`` is chosen, however many."""
+MOST_SAMPLED = 512
+"""Images whose grey values tell the range of a set."""
 MAX_LISTED = 1_000
 """Problems that are kept word for word; all are counted."""
 
@@ -134,6 +138,8 @@ class Built:
     """(N, 32)"""
     perceptual_hash: NDArray[np.uint64]
     num_animated: int
+    levels: Levels | None = None
+    """The grey values that became black and white, where any image has more than 8 bits."""
     num_continued: int = 0
     """Images that were decoded already, by an import that was killed."""
 
@@ -269,6 +275,8 @@ class Builder:
     executor: Executor | None
     workers: int
     on_progress: OnProgress | None
+    levels: Levels | None = None
+    """Of deep grey, where a person says it."""
     away: RayPool | None = None
     """The machines of a cluster, which need not see a file of this one."""
     _checked: Journal | None = field(default=None, init=False)
@@ -309,8 +317,11 @@ class Builder:
         size = image_size or median_size(_sides(headers, kept))
         channels = 3 if _any_colour(headers, kept) else 1
         total = int(kept.sum())
+        levels = self._levels(kept & headers["is_deep"])
         cache, shape = self._allocate(total, channels, size)
+        cache = replace(cache, levels=levels)
         name = f"{journal.DECODED}-{channels}-{size}-{total}"
+        name += "" if levels is None else f"-{levels[0]:g}-{levels[1]:g}"
         written = Journal(self.folder, name, journal.PICTURE, after=self._checked)
         scratch = _scratch(self.folder)
         content = array_on_disk((total, 32), np.uint8, scratch)
@@ -347,8 +358,19 @@ class Builder:
             content_hash=_closed_up(content, good),
             perceptual_hash=_closed_up(perceptual, good),
             num_animated=int((headers["is_animated"] & kept).sum()),
+            levels=levels,
             num_continued=written.done,
         )
+
+    def _levels(self, deep: NDArray[np.bool_]) -> Levels | None:
+        """One scale for all images of more than 8 bits, from a sample of them; None where there is none."""
+        if not deep.any() or self.levels is not None:
+            return self.levels if deep.any() else None
+        rows = np.flatnonzero(deep)
+        some = np.zeros(len(deep), np.bool_)
+        some[rows[:: max(1, len(rows) // MOST_SAMPLED)]] = True
+        tasks = ((self.source.info.root, chunk) for chunk in chunks(self._payloads(some, after=0), CHUNK))
+        return levels_of(np.concatenate(list(self._run(grey_chunk, tasks, on_cluster=False))))
 
     def _run(
         self, work: Callable[..., Any], tasks: Iterator[tuple[Any, ...]], *, on_cluster: bool
@@ -474,7 +496,7 @@ def _records_of_headers(found: Probed) -> NDArray[Any]:
     records = np.empty(len(found.heights), journal.HEADER)
     records["height"], records["width"] = found.heights, found.widths
     records["has_colour"], records["is_animated"] = found.has_colour, found.is_animated
-    records["good"] = True
+    records["is_deep"], records["good"] = found.is_deep, True
     records["good"][[place for place, _ in found.problems]] = False
     return records
 

@@ -8,6 +8,7 @@ asks for files, the images that lie in no file of their own: ``cache.extracted_p
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
@@ -199,6 +200,7 @@ def import_dataset(
     merge_classes: bool | None = None,
     joined_classes: bool = False,
     layout: str | None = None,
+    levels: tuple[float, float] | None = None,
     skip_bad: bool = False,
     workers: int | None = None,
     on: str | None = None,
@@ -217,6 +219,8 @@ def import_dataset(
     alike (``Cat``, ``cat``) are one class; ``joined_classes`` that a name such as ``cat|dog`` is one.
     ``layout`` says of a folder or archive that can be read in two ways whether its first folders are the
     ``classes``, or ``splits`` with the classes below them.
+    ``levels`` are the grey values that become black and white, where images have more than 8 bits; default: the
+    range of the set but for a thousandth of its values at either end, which the import says.
     ``true_label_column`` is known truth for benchmarks: stored beside the cache, never trained on.
     ``workers`` defaults to the number of processors.
     ``on`` is where a large set is decoded: ``processes``, or a Ray cluster as for an audit
@@ -245,11 +249,17 @@ def import_dataset(
         joined_classes,
         layout,
     )
+    if levels is not None and not -math.inf < levels[0] < levels[1] < math.inf:
+        raise ImportRefusedError(
+            f"The range {levels[0]:g} to {levels[1]:g} is none; name the darker value first."
+        )
     if task is not None and task not in TASKS:
         raise ImportRefusedError(f"There is no task {task!r}; use one of {', '.join(TASKS)}.", field="task")
     workers = workers or usable_cores()
     cluster = _cluster(on)
-    request = journal.fingerprint(_absolute(str(source)), name, image_size, asdict(options))
+    request = journal.fingerprint(
+        _absolute(str(source)), name, image_size, asdict(options) | {"levels": levels}
+    )
     readers = Readers(workers)
     readers.begin(1)  # before there is a thread that draws progress
     try:
@@ -272,6 +282,7 @@ def import_dataset(
                 readers=readers,
                 cluster=cluster,
                 progress=progress,
+                levels=levels,
             )
             if opened.info.masks is not None:
                 mask_cache.write(opened.info, parsed, built, folder, readers, progress)
@@ -392,13 +403,14 @@ def _build(
     readers: Readers,
     cluster: executors.Choice | None,
     progress: OnProgress | None,
+    levels: tuple[float, float] | None,
 ) -> Built:
     num = len(parsed.labels)
     with ExitStack() as stack:
         # The cluster first: it brings threads, with which this process may not be forked any more.
         away = None if cluster is None or num < FEW_IMAGES else stack.enter_context(_away(cluster))
         executor = stack.enter_context(pool(readers, workers, num))
-        builder = Builder(source, parsed, folder, executor, workers, progress, away)
+        builder = Builder(source, parsed, folder, executor, workers, progress, levels, away)
         kept, headers = builder.check()
         _refuse_problems(parsed, skip_bad=skip_bad, num_kept=int(kept.sum()))
         built = builder.decode(kept, headers, image_size)

@@ -24,7 +24,14 @@ from auditor import __version__
 FOLDER = "progress"
 CHECKED, DECODED = "checked", "decoded"
 HEADER = np.dtype(
-    [("height", "<i4"), ("width", "<i4"), ("has_colour", "?"), ("is_animated", "?"), ("good", "?")]
+    [
+        ("height", "<i4"),
+        ("width", "<i4"),
+        ("has_colour", "?"),
+        ("is_animated", "?"),
+        ("is_deep", "?"),
+        ("good", "?"),
+    ]
 )
 """What is known of a row whose header was read."""
 PICTURE = np.dtype([("content", "u1", 32), ("perceptual", "<u8"), ("good", "?")])

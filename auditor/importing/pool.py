@@ -6,7 +6,7 @@ import errno
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from auditor.ground import apart
 from auditor.ground.apart import DiedError, Readers
-from auditor.pictures.decoding import ImageError, Probe, decode, probe
+from auditor.pictures.decoding import ImageError, Levels, Probe, decode, probe, sampled_grey
 from auditor.pictures.sources import Payload, UnreadableError, is_beginning, read_bytes, read_each
 
 CHUNK = 256
@@ -41,6 +41,7 @@ class Probed:
     widths: NDArray[np.int32]
     has_colour: NDArray[np.bool_]
     is_animated: NDArray[np.bool_]
+    is_deep: NDArray[np.bool_]
     problems: list[tuple[int, str]]
     """(place in the chunk, what is wrong)"""
 
@@ -65,6 +66,7 @@ class CacheFile:
     offset: int
     channels: int
     size: int
+    levels: Levels | None = None
 
     @property
     def image_bytes(self) -> int:
@@ -76,7 +78,7 @@ def probe_chunk(root: str, items: list[Payload]) -> Probed:
     """Headers of a chunk of images."""
     count = len(items)
     heights, widths = np.zeros(count, np.int32), np.zeros(count, np.int32)
-    colour, animated = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+    colour, animated, deep = np.zeros((3, count), np.bool_)
     problems = []
     for place, (item, data) in enumerate(zip(items, _read(root, items, heads=True), strict=True)):
         try:
@@ -86,7 +88,17 @@ def probe_chunk(root: str, items: list[Payload]) -> Probed:
             continue
         heights[place], widths[place] = found.height, found.width
         colour[place], animated[place] = found.channels == 3, found.is_animated
-    return Probed(heights, widths, colour, animated, problems)
+        deep[place] = found.is_deep
+    return Probed(heights, widths, colour, animated, deep, problems)
+
+
+def grey_chunk(root: str, items: list[Payload]) -> NDArray[np.float64]:
+    """Some grey values of each image of a chunk; none of what cannot be read."""
+    found: list[NDArray[np.float64]] = [np.empty(0)]
+    for data in _read(root, items):
+        with suppress(ImageError):
+            found.append(np.empty(0) if isinstance(data, str) else sampled_grey(data))
+    return np.concatenate(found)
 
 
 def _probed(root: str, item: Payload, data: bytes | str) -> Probe:
@@ -140,7 +152,7 @@ def decode_away(root: str, cache: CacheFile, first_row: int, items: list[Payload
         try:
             if isinstance(data, str):
                 raise UnreadableError(data)
-            decoded = decode(data, size=cache.size, channels=cache.channels)
+            decoded = decode(data, size=cache.size, channels=cache.channels, levels=cache.levels)
         except (ImageError, UnreadableError) as error:
             problems.append((place, str(error)))
             continue

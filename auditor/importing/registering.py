@@ -68,6 +68,8 @@ class ImportReport:
     notes: list[str] = field(default_factory=list)
     num_reviews: int = 0
     """Decisions that an exported table brought along; they are in the log again."""
+    levels: tuple[float, float] | None = None
+    """The grey values that became black and white, where images have more than 8 bits."""
     task: str = CLASSIFICATION
     """One of ``vocabulary.TASKS``."""
 
@@ -129,6 +131,7 @@ class Registration:
             channels=self.built.channels,
             image_size=self.built.size,
             notes=self._notes(),
+            levels=self.built.levels,
             task=self.source.info.task,
         )
         rows = Rows(self.parsed, self.built, found, labels, is_numeric=self.source.info.is_numeric)
@@ -155,6 +158,12 @@ class Registration:
         if self.built.num_continued:
             images = plural(self.built.num_continued, "image")
             notes.append(f"{images} had been decoded by the same import before, which was stopped.")
+        if self.built.levels is not None:
+            low, high = self.built.levels
+            notes.append(
+                f"Images of more than 8 bits: grey {low:g} to {high:g} is shown as black to white, in all of them "
+                "alike (--range sets it)."
+            )
         if self.built.num_animated:
             notes.append(f"{plural(self.built.num_animated, 'animated image')}: the first frame is used.")
         if self.source.ignored:

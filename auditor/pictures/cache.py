@@ -19,7 +19,7 @@ from auditor.ground.apart import DiedError
 from auditor.ground.errors import NotFoundError
 from auditor.ground.files import load_array, read_npy
 from auditor.ground.settings import settings
-from auditor.pictures.decoding import ImageError, decode, placed, upright
+from auditor.pictures.decoding import ImageError, Levels, decode, placed, upright
 from auditor.pictures.sources import Payload, UnreadableError, read_bytes
 
 TRUE_LABELS = "true_labels.npy"
@@ -133,7 +133,9 @@ def content_hash(dataset: Dataset, data: bytes, *, like: Sample | None) -> str:
         ImageError: it cannot be decoded.
     """
     try:
-        found = apart.call(decode, data, size=dataset.height, channels=dataset.channels)
+        found = apart.call(
+            decode, data, size=dataset.height, channels=dataset.channels, levels=levels_of(dataset)
+        )
     except DiedError as error:
         raise ImageError(str(error)) from error
     own = found.content_hash.hex()
@@ -151,21 +153,27 @@ def _say_where(name: str) -> str:
     return f" or say where they are: `auditor move {shlex.quote(name)} FOLDER`"
 
 
-def picture_of(root: str, payload: Payload, size: int) -> bytes:
+def levels_of(dataset: Dataset) -> Levels | None:
+    """The grey values that the dataset's import made black and white; None where no image has more than 8 bits."""
+    found = dataset.import_report.get("levels")
+    return None if found is None else (found[0], found[1])
+
+
+def picture_of(root: str, payload: Payload, size: int, levels: Levels | None = None) -> bytes:
     """The image (its bytes, or its location below the root) as ``encoded``, read and decoded in a process apart.
 
     Raises:
         UnreadableError, ImageError: it cannot be.
     """
     try:
-        return apart.call(_picture_of, root, payload, size)
+        return apart.call(_picture_of, root, payload, size, levels)
     except DiedError as error:
         raise ImageError(str(error)) from error
 
 
-def _picture_of(root: str, payload: Payload, size: int) -> bytes:
+def _picture_of(root: str, payload: Payload, size: int, levels: Levels | None) -> bytes:
     data = payload if isinstance(payload, bytes) else read_bytes(root, payload)
-    return encoded(upright(data, at_least=size), size)
+    return encoded(upright(data, at_least=size, levels=levels), size)
 
 
 def thumbnail(dataset: Dataset, sample: Sample, size: int) -> bytes:

@@ -2,7 +2,8 @@
 
 - Turned as its EXIF orientation says. The first frame of an animation. Transparent parts on white, as a viewer
   shows them.
-- 16-bit grey is divided by 257, so that black and white stay what they are for all images alike.
+- More than 8 bits of grey (16-bit, 32-bit, floats) become 8 by one scale for all images of a set: ``levels``, what
+  is black and what is white. Without one, 16 bits are divided by 257, and floats in [0, 1] are shares of white.
 - Copies are made in strips. What the largest image taken (9,459 px square) needs is then up to its decoder.
 - Scaled so that the whole image fits a square of the chosen side; what is left beside a non-square image is
   filled with the mean colour of its own edges. Nothing is cropped and nothing is stretched.
@@ -17,6 +18,7 @@ import io
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import imagehash
 import numpy as np
@@ -43,6 +45,13 @@ TURNS = {2: (0, True), 3: (2, False), 4: (2, True), 5: (3, True), 6: (3, False),
 """By EXIF orientation: quarter turns to the left that make stored pixels upright, and whether they are mirrored."""
 
 
+Levels: TypeAlias = tuple[float, float]
+"""The grey values that become black and white."""
+SHARE = 0.001
+"""Of the values of a set at either end: a hot pixel is no white."""
+MOST_GREY = 4_096
+
+
 class ImageError(ValueError):
     """An image that cannot be read; the text says why and what to do."""
 
@@ -57,6 +66,8 @@ class Probe:
     channels: int
     """1 where the image can hold no colour, else 3."""
     is_animated: bool
+    is_deep: bool = False
+    """Whether its grey has more than 8 bits."""
     orientation: int = 1
     """1 to 8, as EXIF says how the stored pixels are turned."""
 
@@ -96,7 +107,9 @@ def probe(data: bytes) -> Probe:
         if _orientation(image) >= 5:
             width, height = height, width
         animated = image.format != "MPO" and bool(getattr(image, "is_animated", False))
-        return Probe(height, width, 1 if _is_grey(image) else 3, animated, _orientation(image))
+        return Probe(
+            height, width, 1 if _is_grey(image) else 3, animated, _is_deep(image), _orientation(image)
+        )
     except (KeyboardInterrupt, SystemExit):
         raise
     except MemoryError as error:
@@ -105,13 +118,13 @@ def probe(data: bytes) -> Probe:
         raise ImageError(f"is cut off or damaged ({_reason(error)}); save or download it again") from error
 
 
-def decode(data: bytes, *, size: int, channels: int) -> Decoded:
+def decode(data: bytes, *, size: int, channels: int, levels: Levels | None = None) -> Decoded:
     """The image as (channels, size, size) uint8 with hashes; see the module for every rule.
 
     Raises:
         ImageError: empty, cut off, damaged, no image, too large.
     """
-    image = upright(data, at_least=2 * size)
+    image = upright(data, at_least=2 * size, levels=levels)
     width, height = image.size
     mode = "L" if channels == 1 else "RGB"
     digest = _digest_of_pixels(image) if _is_decoded_in_full(data, image) else hashlib.sha256(data).digest()
@@ -127,10 +140,13 @@ def decode(data: bytes, *, size: int, channels: int) -> Decoded:
     )
 
 
-def upright(data: bytes, *, at_least: int | None = None) -> Image.Image:
-    """The decoded image, upright, in mode L or RGB.
+def upright(
+    data: bytes, *, at_least: int | None = None, levels: Levels | None = None, is_plain: bool = True
+) -> Image.Image:
+    """The decoded image, upright, in mode L or RGB; with ``is_plain`` False in its own mode where it is deep.
 
-    ``at_least`` lets a large JPEG be decoded at a smaller scale, as long as no side falls below it.
+    ``at_least`` lets a large JPEG be decoded at a smaller scale, as long as no side falls below it. ``levels`` are
+    the deep grey values that become black and white.
 
     Raises:
         ImageError: as ``decode``.
@@ -142,7 +158,7 @@ def upright(data: bytes, *, at_least: int | None = None) -> Image.Image:
             image.draft(None, (at_least, at_least))
         image.load()
         turned = ImageOps.exif_transpose(image) if _orientation(image) > 1 else image
-        return _plain(turned)
+        return turned if _is_deep(turned) and not is_plain else _plain(turned, levels)
     except (KeyboardInterrupt, SystemExit):
         raise
     except MemoryError as error:
@@ -161,8 +177,7 @@ def _digest_of_pixels(image: Image.Image) -> bytes:
 def _is_decoded_in_full(data: bytes, image: Image.Image) -> bool:
     """Whether ``image`` still holds every pixel of the file and all of its bits."""
     header = open_image(data)
-    is_deep = header.mode.startswith("I") or header.mode == "F"
-    return not is_deep and header.width * header.height == image.width * image.height
+    return not _is_deep(header) and header.width * header.height == image.width * image.height
 
 
 def _strips(image: Image.Image) -> Iterator[Image.Image]:
@@ -281,8 +296,39 @@ def _is_grey(image: Image.Image) -> bool:
     return image.mode in GREY_MODES
 
 
-def _plain(image: Image.Image) -> Image.Image:
+def _is_deep(image: Image.Image) -> bool:
+    return image.mode.startswith("I") or image.mode == "F"
+
+
+def sampled_grey(data: bytes) -> NDArray[np.float64]:
+    """Some finite grey values of a deep image in its own numbers, about ``MOST_GREY``, evenly spaced in it.
+
+    Raises:
+        ImageError: as ``decode``.
+    """
+    values = np.asarray(upright(data, is_plain=False), np.float64).ravel()
+    values = values[:: max(1, len(values) // MOST_GREY)]
+    return values[np.isfinite(values)]
+
+
+def levels_of(values: NDArray[np.float64]) -> Levels:
+    """The range that becomes black to white: of the values, but for a share of ``SHARE`` at either end."""
+    if not len(values):
+        return 0.0, 1.0
+    low, high = np.quantile(values, [SHARE, 1 - SHARE], method="closest_observation")
+    return (float(low), float(high)) if low < high else (float(low), float(low) + 1)
+
+
+def _scaled(image: Image.Image, levels: Levels) -> Image.Image:
+    low, high = levels
+    values = (np.asarray(image).astype(np.float64) - low) * (255 / (high - low))
+    return Image.fromarray(np.rint(np.nan_to_num(values, nan=0.0).clip(0, 255)).astype(np.uint8))
+
+
+def _plain(image: Image.Image, levels: Levels | None) -> Image.Image:
     """Any mode as L or RGB."""
+    if levels is not None and _is_deep(image):
+        return _in_strips(image, "L", lambda strip: _scaled(strip, levels))
     if image.mode.startswith("I"):
         return _in_strips(image, "L", _from_deep)
     if image.mode == "F":

@@ -244,13 +244,13 @@ def placed_region(
 
 
 def cropped(data: bytes, region: Region) -> bytes:
-    """The part of an image inside a box (left, top, width, height in pixels), as PNG.
+    """The part of an image inside a box (left, top, width, height in pixels), as PNG (deep grey: TIFF).
 
     Raises:
         UnreadableError: the image cannot be decoded, or nothing of the box lies in it.
     """
     try:
-        image = upright(data)
+        image = upright(data, is_plain=False)
     except ImageError as error:
         raise UnreadableError(str(error)) from error
     left, top, width, height = region
@@ -265,7 +265,7 @@ def cropped(data: bytes, region: Region) -> bytes:
             f"has a box outside the image of {image.width} x {image.height} pixels; correct the box"
         )
     stream = io.BytesIO()
-    image.crop(box).save(stream, "PNG", compress_level=1)
+    image.crop(box).save(stream, "PNG" if image.mode in ("L", "RGB") else "TIFF", compress_level=1)
     return stream.getvalue()
 
 

@@ -12,7 +12,16 @@ import pytest
 from PIL import Image
 
 from auditor.pictures import decoding
-from auditor.pictures.decoding import STRIP_PIXELS, ImageError, decode, fit, probe, upright
+from auditor.pictures.decoding import (
+    STRIP_PIXELS,
+    ImageError,
+    decode,
+    fit,
+    levels_of,
+    probe,
+    sampled_grey,
+    upright,
+)
 from tests.auditor.sample_pictures import encoded, photo
 
 GRADIENT = np.linspace(0, 255, 256).astype(np.uint8).reshape(16, 16)
@@ -264,3 +273,40 @@ def test_probe__a_palette_image_cut_anywhere_is_one_kind_of_error(kind: str) -> 
             except ImageError:
                 refused += 1
     assert refused > len(content) // 10
+
+
+def _grey_values(kind: str) -> np.ndarray:
+    """100 values in a row, as each kind of deep picture has them."""
+    steps = np.linspace(0, 1, 100)[None]
+    return {
+        "10 bits": (steps * 1023).astype(np.uint16),
+        "12 bits": (steps * 4095).astype(np.uint16),
+        "16 bits": (steps * 65_535).astype(np.uint16),
+        "hounsfield": (steps * 3_000 - 1_000).astype(np.int32),
+        "-1 to 1": (steps * 2 - 1).astype(np.float32),
+        "0 to 1.0001": (steps * 1.0001).astype(np.float32),
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["10 bits", "12 bits", "16 bits", "hounsfield", "-1 to 1", "0 to 1.0001"])
+def test_levels_of__one_scale_keeps_the_grey_levels_of_deep_pictures(kind: str) -> None:
+    values = _grey_values(kind)
+    data = saved(Image.fromarray(values), "TIFF")
+    levels = levels_of(sampled_grey(data))
+    grey = np.asarray(upright(data, levels=levels))
+    assert levels == (values.min(), values.max())
+    assert (grey.min(), grey.max()) == (0, 255)
+    assert len(np.unique(grey)) == 100
+    darker = saved(Image.fromarray(values[:, :50]), "TIFF")
+    assert np.array_equal(np.asarray(upright(darker, levels=levels)), grey[:, :50])  # not each its own scale
+
+
+def test_levels_of__a_hot_pixel_is_not_white() -> None:
+    values = np.tile(_grey_values("12 bits"), (20, 1))
+    values[0, 0] = 65_535
+    assert levels_of(values.ravel().astype(np.float64)) == (0, 4095)
+
+
+def test_levels_of__one_value_or_none_has_a_range() -> None:
+    assert levels_of(np.full(5, 7.0)) == (7, 8)
+    assert levels_of(np.empty(0)) == (0, 1)

@@ -40,7 +40,7 @@ def a_shape(folder: Path) -> Any:
     shape = {"id": 1, "image_id": 1, "category_id": 1, "segmentation": [[0, 0, 3, 0, 3, 3]]}
     content = {"images": [image], "annotations": [shape], "categories": [{"id": 1, "name": "dog"}]}
     (folder / "coco.json").write_text(json.dumps(content))
-    return coco.mask_of(coco.read(folder / "coco.json"), 1)
+    return coco.mask_of(coco.read(folder / "coco.json", folder), 1)
 
 
 def in_postgresql() -> Any:

@@ -7,6 +7,7 @@ a ``DiedError`` here. Where this process may fork, a new one takes milliseconds;
 from __future__ import annotations
 
 import ctypes
+import errno
 import faulthandler
 import os
 import pickle
@@ -119,7 +120,8 @@ class Apart:
         except BaseException:  # Ctrl-C: an answer that nobody waits for must not become that of the next call
             self.kill()
             raise
-        if isinstance(value, MemoryError):
+        if isinstance(value, MemoryError) or getattr(value, "errno", None) == errno.ENOMEM:
+            self.kill()  # what is left of that memory is gone for the next call, too
             raise DiedError(self._needs_memory()) from value
         if not is_answer:
             raise value

@@ -166,8 +166,7 @@ def _write_coco(
     changed: dict[int, list[coco.Change]] = {}
     excluded = []
     try:
-        open_below(dataset.root, name).close()
-        file = coco.read(Path(dataset.root) / name)
+        file = coco.read(Path(dataset.root) / name, dataset.root)
         for sample, said in zip(samples, rows, strict=True):
             location, turn = split_turn(str(sample.mask))
             number = int(location.rpartition("#")[2])

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.ground.errors import ImportRefusedError
+from auditor.ground.files import open_below
 from auditor.pictures.decoding import MAX_PIXELS
 from auditor.pictures.masks import IGNORED, MOST_CLASSES
 
@@ -54,23 +55,24 @@ class Change:
     suggested: int
 
 
-def read(file: Path) -> CocoFile:
-    """The file, kept while it does not change.
+def read(file: Path, below: Path | str) -> CocoFile:
+    """The file, which lies below that folder by all links (``open_below``), kept while it does not change.
 
     Raises:
         ImportRefusedError: it is no COCO file with shapes.
     """
     try:
-        return _read(str(file), os.path.getmtime(file))
+        return _read(str(file), os.path.getmtime(file), str(below))
     except OSError as error:
         raise ImportRefusedError(f"{file} cannot be read ({error.strerror}); put it back.") from error
 
 
 @functools.lru_cache(maxsize=2)
-def _read(file: str, modified: float) -> CocoFile:  # noqa: ARG001
+def _read(file: str, modified: float, below: str) -> CocoFile:  # noqa: ARG001
     remedy = "name a file of COCO with images, annotations and categories."
     try:
-        value = json.loads(Path(file).read_text(encoding="utf-8-sig"))
+        with open_below(below, os.path.relpath(file, below)) as stream:
+            value = json.loads(stream.read().decode("utf-8-sig"))
         images = {int(one["id"]): one for one in value["images"]}
         found: dict[int, list[dict[str, Any]]] = {}
         for one in value["annotations"]:

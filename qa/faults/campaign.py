@@ -39,6 +39,7 @@ from qa.faults import (
     beside,
     containers,
     doors,
+    foreign,
     generated,
     layouts,
     newest,
@@ -565,6 +566,11 @@ BATCHES = {
     "command on PostgreSQL that is cut off": 10,
     "command on PostgreSQL killed at a system call": 10,
     "two real containers on PostgreSQL": 5,
+    "foreign file of any format with changed bytes": 245,
+    "rows that moved at the source": 20,
+    "link in place of a file, every other moment": 10,
+    "hostile web server": 20,
+    "homes of odd names": 10,
 }
 """Trials that spoil nothing for the next one share a process and a home."""
 FAMILIES: dict[str, tuple[Trial, int]] = {
@@ -591,6 +597,12 @@ FAMILIES: dict[str, tuple[Trial, int]] = {
     "masks of other tools": (newest.masks, 1_000),
     "own features, probabilities, weights": (newest.own_files, 1_500),
     "environment that holds nonsense": (newest.environment, 600),
+    "foreign file of any format with changed bytes": (foreign.mutations, 3_920),
+    "rows that moved at the source": (foreign.moved, 600),
+    "link in place of a file, every other moment": (foreign.links, 300),
+    "hostile web server": (foreign.web, 400),
+    "homes of odd names": (foreign.homes, 200),
+    "clock that jumps": (foreign.clocks, 400),
     "dataset removed beside work on it": (beside.removals, 300),
     "route on masks and numbers": (newest.routes, 1_500),
     "generated options on masks and numbers": (newest.options, 1_000),

@@ -6,6 +6,7 @@ environment (``AWS_PROFILE``, ``AWS_ENDPOINT_URL``, ``GOOGLE_APPLICATION_CREDENT
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from auditor.ground.errors import ImportRefusedError
+from auditor.ground.files import open_below
 from auditor.pictures.sources.rows import printable
 
 SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
@@ -126,7 +128,24 @@ def open_remote(address: str) -> IO[bytes]:
     with explained(address):
         # gcsfs would fetch ahead in tasks that outlive the stream.
         more = {"cache_type": "readahead"} if address.lower().startswith(("gs:", "gcs:")) else {}
-        return cast(IO[bytes], system.open(path, "rb", **more))
+        stream = cast(IO[bytes], system.open(path, "rb", **more))
+        if getattr(stream, "size", 0) is None:
+            raise ImportRefusedError(
+                f"{printable(address)} comes without its length, so nothing can be looked up in it; copy it here."
+            )
+        return stream
+
+
+def opened(file: Path | str, below: Path | str | None) -> IO[bytes]:
+    """A file of a source, here or at an address; ``below`` the folder that it must not leave (``open_below``).
+
+    Raises:
+        ImportRefusedError: at an address, it does not exist or cannot be read.
+        OSError: here, the same, or it lies outside ``below``.
+    """
+    if is_remote(str(file)):
+        return open_remote(str(file))
+    return open(file, "rb") if below is None else open_below(below, os.path.relpath(file, below))
 
 
 def fetch(address: str, target: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pyarrow as pa
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import text_of
 from auditor.pictures.decoding import MAX_FILE_BYTES
+from auditor.pictures.sources.addresses import opened
 from auditor.pictures.sources.rows import printable
 
 STATE, INFO, SPLITS_OF = "state.json", "dataset_info.json", "dataset_dict.json"
@@ -20,17 +22,19 @@ STATE, INFO, SPLITS_OF = "state.json", "dataset_info.json", "dataset_dict.json"
 class ArrowFile:
     """One ``data-00000-of-00001.arrow``, mapped from disk, with what is asked of a ``pyarrow`` Parquet file."""
 
-    def __init__(self, file: Path | str) -> None:
-        """Map the file and check that every offset in it lies in it.
+    def __init__(self, file: Path | str, below: Path | str | None = None) -> None:
+        """Map the file and check that every offset in it lies in it; ``below`` as ``opened``.
 
         Raises:
             ImportRefusedError: damaged, or no Arrow stream.
         """
         try:
-            with pa.memory_map(str(file)) as mapped, pa.ipc.open_stream(mapped) as stream:
+            with opened(file, below) as raw:
+                mapped = pa.py_buffer(mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ))
+            with pa.ipc.open_stream(mapped) as stream:
                 self._table = stream.read_all()
             self._table.validate(full=True)
-        except (pa.ArrowException, OSError, EOFError) as error:
+        except (pa.ArrowException, OSError, EOFError, ValueError) as error:
             raise ImportRefusedError(
                 f"{file} cannot be read as Arrow ({printable(str(error), 100)}); save it again."
             ) from error

@@ -69,7 +69,7 @@ class ParquetSource:
         self.ignored: list[str] = []
         self._files = files
         self._root, self._one = root, root == files[0]
-        schema = open_columns(files[0]).schema_arrow
+        schema = self._open(files[0]).schema_arrow
         self._refuse_other_schemas(schema)
         name, columns = files[0].name, schema.names
         twice = first_twice(columns)
@@ -87,7 +87,7 @@ class ParquetSource:
             true = choose_column(name, columns, "true-label", true, ())
         path = image_column(name, schema, options.path_column)
         self._layout = layout_of(schema, path)
-        if self._layout == "struct" and _has_no_bytes(files[0], path):
+        if self._layout == "struct" and _has_no_bytes(self._open(files[0]), path):
             self._layout = "struct of paths"
         # Every location names a column that would not be found by itself.
         self._column_mark = f":{path}" if options.path_column is not None else ""
@@ -110,6 +110,9 @@ class ParquetSource:
             true_label_column=true,
             is_own_export=own,
         )
+
+    def _open(self, file: Path) -> pq.ParquetFile | ArrowFile:
+        return open_columns(file, None if self._one else self._root)
 
     def rows(self) -> Iterator[SourceRow | Problem]:
         """See ``Source``. Rows are 0-based a file."""
@@ -143,7 +146,7 @@ class ParquetSource:
             "path": [str(path)],
         }[self._layout]
         others = [self.info.label_column, self.info.true_label_column]
-        schema = open_columns(self._files[0]).schema_arrow
+        schema = self._open(self._files[0]).schema_arrow
         if self._layout == "struct" and "path" not in [f.name for f in schema.field(path).type]:
             inner = []
         ours = [c for c in exported.names() if self.info.is_own_export and c in schema.names]
@@ -244,7 +247,7 @@ class ParquetSource:
         for file in self._files:
             target = out if self._one else out / file.relative_to(self._root).as_posix()
             target.parent.mkdir(parents=True, exist_ok=True)
-            schema = open_columns(file).schema_arrow
+            schema = self._open(file).schema_arrow
             with _writer(target, schema) as writer:
                 for batch in self._batches(file, schema.names, IMAGES_A_BATCH):
                     said = list(itertools.islice(decided, batch.num_rows))
@@ -276,7 +279,7 @@ class ParquetSource:
 
     def _batches(self, file: Path, columns: list[str], size: int) -> Iterator[pa.RecordBatch]:
         try:
-            yield from open_columns(file).iter_batches(batch_size=size, columns=columns)
+            yield from self._open(file).iter_batches(batch_size=size, columns=columns)
         except (pa.ArrowException, OSError) as error:
             raise ImportRefusedError(
                 f"{file} is damaged ({printable(str(error), 100)}); download or copy it again."
@@ -284,15 +287,14 @@ class ParquetSource:
 
     def _refuse_other_schemas(self, schema: pa.Schema) -> None:
         for file in self._files[1:]:
-            if not open_columns(file).schema_arrow.equals(schema):
+            if not self._open(file).schema_arrow.equals(schema):
                 raise ImportRefusedError(
                     f"{file} has other columns than {self._files[0].name}; import the files one by one."
                 )
 
 
-def _has_no_bytes(file: Path, column: str) -> bool:
+def _has_no_bytes(opened: pq.ParquetFile | ArrowFile, column: str) -> bool:
     """Whether a column of Hugging Face's images holds paths alone, as the file's statistics tell."""
-    opened = open_columns(file)
     if isinstance(opened, ArrowFile):
         return opened.has_no_bytes(column)
     metadata = opened.metadata

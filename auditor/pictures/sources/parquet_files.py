@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from auditor.ground.errors import ImportRefusedError
-from auditor.pictures.sources.addresses import is_remote, open_remote
+from auditor.pictures.sources.addresses import opened
 from auditor.pictures.sources.arrow_files import ArrowFile
 from auditor.pictures.sources.columns import IMAGE_NAMES, PATH_NAMES, choose_column, find_column, listed
 from auditor.pictures.sources.rows import printable
@@ -18,25 +18,25 @@ from auditor.pictures.sources.rows import printable
 LOCATION = re.compile(r"(.*?)#([0-9]{1,18})(?::(.*))?", re.DOTALL)
 
 
-def open_columns(file: Path | str) -> pq.ParquetFile | ArrowFile:
-    """Open a Parquet file, here or at an address, or an Arrow stream of ``save_to_disk``.
+def open_columns(file: Path | str, below: Path | str | None = None) -> pq.ParquetFile | ArrowFile:
+    """Open a Parquet file, here or at an address, or an Arrow stream of ``save_to_disk``; ``below`` as ``opened``.
 
     Raises:
         ImportRefusedError: it is not there, of neither kind, or damaged.
     """
-    return ArrowFile(file) if str(file).endswith(".arrow") else open_parquet(file)
+    return ArrowFile(file, below) if str(file).endswith(".arrow") else open_parquet(file, below)
 
 
-def open_parquet(file: Path | str) -> pq.ParquetFile:
-    """Open a Parquet file, here or at an address.
+def open_parquet(file: Path | str, below: Path | str | None = None) -> pq.ParquetFile:
+    """Open a Parquet file, here or at an address; ``below`` as ``opened``.
 
     Raises:
         ImportRefusedError: it is not there, no Parquet, or damaged.
     """
     try:
-        opened = pq.ParquetFile(open_remote(str(file)) if is_remote(str(file)) else file)
-        assert opened.schema_arrow.names is not None  # which fails where they are no text
-        return opened
+        found = pq.ParquetFile(opened(file, below))
+        assert found.schema_arrow.names is not None  # which fails where they are no text
+        return found
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise ImportRefusedError(
             f"{file} cannot be read as Parquet ({printable(str(error), 100)}); write it again."

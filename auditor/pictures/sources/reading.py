@@ -38,6 +38,8 @@ PACKED = re.compile(
 Region: TypeAlias = tuple[float, float, float, float]
 """Left, top, width and height in pixels."""
 NUMBER = r"-?[0-9]{1,9}(?:\.[0-9]{1,20})?"
+Key: TypeAlias = tuple[str, float, int, str | None, str | None]
+"""File, when it was changed, process, column and ``below`` of ``opened``."""
 REGION = re.compile(rf"(.+)#xywh=({NUMBER}(?:,{NUMBER}){{3}})", re.DOTALL)
 SMALL_ROW_GROUP = 256 * 2**20
 _ONE_AT_A_TIME = threading.Lock()
@@ -170,14 +172,14 @@ def _whole(data: bytes) -> bytes:
     return data
 
 
-def _packed(file: str, inner: str) -> bytes:
+def _packed(file: str, inner: str, below: str | None = None) -> bytes:
     """An image inside a file below the root: ``#ROW:COLUMN`` of a table, ``/MEMBER`` of an archive."""
     if inner.startswith("/"):
-        return _whole(read_member(file, inner[1:]))
+        return _whole(read_member(file, inner[1:], below))
     _, row, column = _split(inner)
     if ".tfrecord" in os.path.basename(file):
-        return read_record(file, row)
-    return _parquet_row(file, row, column)
+        return read_record(file, row, below)
+    return _parquet_row(file, row, column, below)
 
 
 def split_region(location: str) -> tuple[str, Region | None]:
@@ -274,8 +276,7 @@ def _below_folder(root: str, location: str) -> bytes:
     packed = PACKED.match(location)
     try:
         if packed is not None and not os.path.isfile(path):
-            open_below(root, _checked(packed[1])).close()
-            return _packed(os.path.join(root, _checked(packed[1])), packed[2])
+            return _packed(os.path.join(root, _checked(packed[1])), packed[2], root)
         with open_below(root, _checked(location)) as stream:
             if os.fstat(stream.fileno()).st_size > MAX_FILE_BYTES:
                 raise UnreadableError(f"is larger than {MAX_FILE_BYTES >> 20} MB; make the image smaller")
@@ -321,10 +322,10 @@ def _open_zip_once(root: str, modified: float, pid: int) -> zipfile.ZipFile:  # 
     return open_zip(path_of(root))
 
 
-def _parquet_row(file: str, row: int, wanted: str | None) -> bytes:
+def _parquet_row(file: str, row: int, wanted: str | None, below: str | None = None) -> bytes:
     try:
         version = 0.0 if is_remote(file) else os.path.getmtime(file)
-        key = (file, version, os.getpid(), wanted)
+        key = (file, version, os.getpid(), wanted, below)
     except OSError as error:
         raise UnreadableError(f"{file} cannot be read ({error.strerror}); put the same file back") from error
     with _ONE_AT_A_TIME:
@@ -352,13 +353,19 @@ def _arrow_row(opened: ArrowFile, file: str, row: int, column: str) -> bytes:
 
 
 @functools.lru_cache(maxsize=4)
-def _open_parquet_once(file: str, modified: float, pid: int, wanted: str | None) -> tuple[Any, str, str]:  # noqa: ARG001
-    opened = open_columns(file)
+def _open_parquet_once(
+    file: str,
+    modified: float,  # noqa: ARG001
+    pid: int,  # noqa: ARG001
+    wanted: str | None,
+    below: str | None,
+) -> tuple[Any, str, str]:
+    opened = open_columns(file, below)
     column = image_column(Path(file).name, opened.schema_arrow, wanted)
     return opened, column, layout_of(opened.schema_arrow, column)
 
 
-def _from_row_group(key: tuple[str, float, int, str | None], group: int, row: int) -> bytes:
+def _from_row_group(key: Key, group: int, row: int) -> bytes:
     opened, column, layout = _open_parquet_once(*key)
     if opened.metadata.row_group(group).total_byte_size <= SMALL_ROW_GROUP:
         return _small_row_group(key, group)[row].as_py() or b""
@@ -372,7 +379,7 @@ def _from_row_group(key: tuple[str, float, int, str | None], group: int, row: in
 
 
 @functools.lru_cache(maxsize=1)
-def _small_row_group(key: tuple[str, float, int, str | None], group: int) -> Any:
+def _small_row_group(key: Key, group: int) -> Any:
     """The group's images, kept because neighbours are usually asked for next."""
     opened, column, layout = _open_parquet_once(*key)
     name = f"{column}.bytes" if layout == "struct" else column

@@ -21,6 +21,7 @@ from typing import Any
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import text_of
 from auditor.pictures.decoding import MAX_FILE_BYTES
+from auditor.pictures.sources.addresses import opened
 from auditor.pictures.sources.columns import IMAGE_NAMES, LABEL_NAMES, choose_column
 from auditor.pictures.sources.rows import (
     Outcomes,
@@ -107,7 +108,7 @@ class TfdsSource:
         """See ``Source``: the bytes, in row order."""
         for location in locations:
             name, _, row = location.rpartition("#")
-            yield read_record(str(self._folder / name), int(row), self._image)
+            yield read_record(str(self._folder / name), int(row), str(self._folder), self._image)
 
     def write_again(self, out: Path, outcomes: Outcomes, class_names: Sequence[str]) -> None:
         """See ``sources.Rewritable``: the same files, with the numbers of their records in the description."""
@@ -117,7 +118,8 @@ class TfdsSource:
         decided, counts = iter(outcomes), Counter[str]()
         for file in self._folder.iterdir():
             if file.is_file() and file not in self._files:
-                shutil.copyfile(file, out / file.name)
+                with opened(file, self._folder) as original, (out / file.name).open("wb") as copy:
+                    shutil.copyfileobj(original, copy)
         for file in self._files:
             with (out / file.name).open("wb") as written:
                 for record in _records(file):
@@ -146,17 +148,17 @@ def is_tfds(folder: Path) -> bool:
     return (folder / FEATURES).is_file() and (folder / INFO).is_file()
 
 
-def read_record(file: str, row: int, image: str | None = None) -> bytes:
-    """The encoded image of one record.
+def read_record(file: str, row: int, below: str | None, image: str | None = None) -> bytes:
+    """The encoded image of one record; ``below`` as ``opened``.
 
     Raises:
         ImportRefusedError: there is no such record, or the file is damaged.
     """
-    starts = _starts(file, os.path.getmtime(file))
+    starts = _starts(file, os.path.getmtime(file), below)
     if row >= len(starts):
         raise ImportRefusedError(f"{Path(file).name} has no row {row} any more; put the same file back.")
     start, length = starts[row]
-    with open(file, "rb") as stream:
+    with opened(file, below) as stream:
         stream.seek(start)
         example = _example(stream.read(length))
     names = list(example.features.feature)
@@ -166,11 +168,12 @@ def read_record(file: str, row: int, image: str | None = None) -> bytes:
 
 
 @functools.lru_cache(maxsize=32)
-def _starts(file: str, version: float) -> list[tuple[int, int]]:  # noqa: ARG001
+def _starts(file: str, version: float, below: str | None) -> list[tuple[int, int]]:  # noqa: ARG001
     """(place, length) of every record, found from length to length."""
     found = list[tuple[int, int]]()
-    place, size = 0, os.path.getsize(file)
-    with open(file, "rb") as stream:
+    place = 0
+    with opened(file, below) as stream:
+        size = os.fstat(stream.fileno()).st_size
         while place < size:
             stream.seek(place)
             head = stream.read(LENGTH)
@@ -186,8 +189,9 @@ def _starts(file: str, version: float) -> list[tuple[int, int]]:  # noqa: ARG001
 
 
 def _records(file: Path) -> Iterator[bytes]:
-    with file.open("rb") as stream:
-        for start, length in _starts(str(file), file.stat().st_mtime):
+    folder = str(file.parent)
+    with opened(file, folder) as stream:
+        for start, length in _starts(str(file), file.stat().st_mtime, folder):
             stream.seek(start)
             yield stream.read(length)
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.ground.errors import ImportRefusedError
-from auditor.ground.files import open_below, text_of
+from auditor.ground.files import text_of
 from auditor.ground.wording import plural
 from auditor.pictures import coco
 from auditor.pictures.decoding import ImageError, Probe, probe
@@ -216,7 +216,7 @@ def _open_coco(file: Path, options: SourceOptions) -> MaskSource:
         if getattr(options, field) is not None:
             text = f"{file} names its classes and holds its masks; leave the {field.replace('_', ' ')} out."
             raise ImportRefusedError(text, field=field)
-    found = coco.read(file)
+    found = coco.read(file, file.parent)
     folder = file.parent if options.root is None else Path(options.root).expanduser().absolute()
     if not folder.is_dir():
         raise ImportRefusedError(f"{folder} is no folder; name the folder of the images.", field="root")
@@ -255,8 +255,7 @@ def read_mask(root: str, location: str, code: MaskCode) -> NDArray[np.uint8]:
         return upright(decode(read_bytes(root, location), code), turn)
     file, _, number = location.rpartition("#")
     try:
-        open_below(root, file).close()
-        return upright(coco.mask_of(coco.read(Path(root) / file), int(number)), turn)
+        return upright(coco.mask_of(coco.read(Path(root) / file, root), int(number)), turn)
     except (ImportRefusedError, OSError) as error:
         raise UnreadableError(str(error)) from error
     except (KeyError, ValueError, TypeError, IndexError) as error:

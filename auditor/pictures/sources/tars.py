@@ -22,7 +22,7 @@ from typing import IO, Any, Self, cast
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.pictures.decoding import MAX_FILE_BYTES
-from auditor.pictures.sources.addresses import is_remote, open_remote, path_of
+from auditor.pictures.sources.addresses import is_remote, opened, path_of
 from auditor.pictures.sources.columns import LABEL_NAMES, choose_column
 from auditor.pictures.sources.folder import has_broken_text
 from auditor.pictures.sources.layout import SPLITS
@@ -66,14 +66,14 @@ class TarTree:
 
     kind = "tar"
 
-    def __init__(self, archive: Path) -> None:
-        """Read the headers of all files; for a packed archive that means to unpack it once.
+    def __init__(self, archive: Path, below: Path | str | None = None) -> None:
+        """Read the headers of all files; for a packed archive that means to unpack it once. ``below``: ``opened``.
 
         Raises:
             ImportRefusedError: no tar, or a damaged one.
         """
         self.root = str(archive)
-        self._tar = open_tar(self.root)
+        self._tar = open_tar(self.root, below)
         with _damage_named(self.root):
             self._members: dict[str, tarfile.TarInfo] = {}
             self._unusable: dict[str, str] = {}
@@ -246,7 +246,7 @@ class WebDatasetSource:
     def _tree(self, shard: Path) -> TarTree:
         """The open shard; the one before it is let go."""
         if self._open is None or self._open.root != str(shard):
-            self._open = TarTree(shard)
+            self._open = TarTree(shard, None if self._one else self._root)
         return self._open
 
     def _place(self, location: str) -> tuple[Path, str]:
@@ -312,15 +312,15 @@ def holds_samples(tree: TarTree) -> bool:
     return first is not None and first.image() is not None and not {*LABELS, JSON}.isdisjoint(first.files)
 
 
-def read_member(root: str, location: str) -> bytes:
-    """One file of an archive, here or at an address.
+def read_member(root: str, location: str, below: str | None = None) -> bytes:
+    """One file of an archive, here or at an address; ``below`` as ``opened``.
 
     Raises:
         ImportRefusedError: the archive cannot be read any more, or has no such file.
     """
     version = "" if is_remote(root) else str(os.path.getmtime(root))
     with _ONE_AT_A_TIME:
-        tree = _open_once(root, version, os.getpid())
+        tree = _open_once(root, version, os.getpid(), below)
         try:
             return _limited(tree, location)
         except KeyError as error:
@@ -330,9 +330,9 @@ def read_member(root: str, location: str) -> bytes:
 
 
 @functools.lru_cache(maxsize=4)
-def _open_once(root: str, version: str, pid: int) -> TarTree:  # noqa: ARG001
+def _open_once(root: str, version: str, pid: int, below: str | None) -> TarTree:  # noqa: ARG001
     """Kept open, by file version and process."""
-    return TarTree(path_of(root))
+    return TarTree(path_of(root), below)
 
 
 class _Header(tarfile.TarInfo):
@@ -350,16 +350,14 @@ class _Header(tarfile.TarInfo):
             raise tarfile.ReadError("it is cut off or damaged") from error
 
 
-def open_tar(archive: str) -> tarfile.TarFile:
-    """Open a tar archive, here or at an address.
+def open_tar(archive: str, below: Path | str | None) -> tarfile.TarFile:
+    """Open a tar archive, here or at an address; ``below`` as ``opened``.
 
     Raises:
         ImportRefusedError: it is none, or is damaged.
     """
     with _damage_named(archive):
-        if is_remote(archive):
-            return tarfile.open(fileobj=open_remote(archive), mode="r:*", tarinfo=_Header)
-        return tarfile.open(archive, "r:*", tarinfo=_Header)
+        return tarfile.open(fileobj=opened(archive, below), mode="r:*", tarinfo=_Header)
 
 
 def _samples(tree: TarTree) -> Iterator[_Sample]:

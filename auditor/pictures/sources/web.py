@@ -45,7 +45,11 @@ async def _stay(_session: Any, _context: Any, params: aiohttp.TraceRequestRedire
 
 
 class _Resolver(abc.AbstractResolver):
-    """Names of the web do not lead back to this machine; who means it says localhost, or the address."""
+    """Names of the web do not lead back to this machine; who means it says localhost, or the address.
+
+    What is returned is what is connected to: a name that means another address a moment later gains nothing. A
+    private address behind a name is a server of the person's own network, whom they named.
+    """
 
     def __init__(self) -> None:
         self._real = aiohttp.ThreadedResolver()
@@ -54,7 +58,10 @@ class _Resolver(abc.AbstractResolver):
         found = await self._real.resolve(host, port, *args, **options)
         for one in found:
             address = ipaddress.ip_address(one["host"].partition("%")[0])
-            if host != "localhost" and (address.is_loopback or address.is_link_local):
+            address = getattr(address, "ipv4_mapped", None) or address
+            if host != "localhost" and (
+                address.is_loopback or address.is_link_local or address.is_unspecified
+            ):
                 raise ImportRefusedError(
                     f"{host} leads to {address}, on this machine or beside it; name that address if you mean it."
                 )

@@ -9,25 +9,32 @@ import os
 import struct
 import threading
 import zipfile
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from auditor.ground import apart, files
 from auditor.ground.errors import ImportRefusedError
 from auditor.pictures.sources import (
     Problem,
     Source,
     SourceOptions,
     SourceRow,
+    addresses,
     open_here,
     open_source,
     ordered_class_names,
+    reading,
     trees,
 )
 from auditor.pictures.sources.reading import UnreadableError, read_bytes
+from tests.auditor.pictures.sources import test_containers as packed
 from tests.auditor.sample_pictures import digits, encoded, photo, write_folder, write_parquet, zip_folder
 
 NAMES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
@@ -445,3 +452,36 @@ def test_read_bytes__a_parquet_that_became_a_link_is_not_followed(tmp_path: Path
     (tmp_path / "set" / "a.parquet").symlink_to(tmp_path / "private.parquet")
     with pytest.raises(UnreadableError, match="is a link to a place outside"):
         read_bytes(str(tmp_path / "set"), "a.parquet#0:image")
+
+
+@pytest.mark.parametrize(
+    "write", [packed.write_hub, packed.write_saved, packed.write_shards, packed.write_tfds]
+)
+def test_read_bytes__a_link_put_there_after_the_check_shows_nothing(
+    write: Callable[[Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Path(opened(write(tmp_path)).info.root)
+    row = split_rows(opened(root))[0][0]
+    file = next(
+        one
+        for one in root.rglob("*")
+        if one.is_file() and row.location.startswith(str(one.relative_to(root)))
+    )
+    private, swapped = tmp_path / "private", []
+    own, other = packed.picture(0), packed.picture(1)[: len(packed.picture(0)) - 1] + b"!"
+    private.write_bytes(file.read_bytes().replace(own, other.ljust(len(own), b"!")))
+
+    def check_and_swap(*where: Any) -> Any:
+        stream = files.open_below(*where)
+        if not file.is_symlink():
+            file.unlink()
+            file.symlink_to(private)
+            swapped.append(file)
+        return stream
+
+    monkeypatch.setattr(apart, "_is_apart", True)  # here, where we can swap
+    for module in (addresses, reading):
+        monkeypatch.setattr(module, "open_below", check_and_swap)
+    with suppress(UnreadableError):  # of what is opened twice
+        assert read_bytes(str(root), row.location) == own
+    assert swapped == [file]

@@ -7,6 +7,7 @@ import gzip
 import http.server
 import io
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -271,13 +272,32 @@ def test_web__another_server_is_not_followed_to(home: Path, web: str, hostile: s
 
 
 def test_web__a_name_that_leads_to_this_machine_is_refused(web: str) -> None:
-    import socket
-
     name = socket.gethostname()
     if not any(one[4][0].startswith("127.") for one in socket.getaddrinfo(name, 80)):
         pytest.skip("this machine's name leads to its network")
     (said,) = RemoteTree(web.replace("127.0.0.1", name)).read(["photos/labels.csv"])
     assert "on this machine or beside it" in str(said)
+
+
+def named(monkeypatch: pytest.MonkeyPatch, *answers: str) -> None:
+    """The name ``rebound.example`` means these addresses, one after the other, and then the last."""
+    real, left = socket.getaddrinfo, list(answers)
+
+    def look_up(host: Any, port: Any, *more: Any, **options: Any) -> Any:
+        if host == "rebound.example":
+            host = left.pop(0) if len(left) > 1 else left[0]
+        return real(host, port, *more, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", "::ffff:127.0.0.1", "169.254.169.254"])
+def test_web__a_name_never_leads_to_this_machine_or_beside_it(
+    hostile: str, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    named(monkeypatch, address)
+    (said,) = RemoteTree(hostile.replace("127.0.0.1", "rebound.example")).read(["away.csv"])
+    assert "rebound.example leads to " in str(said)
 
 
 @pytest.mark.parametrize("name", ["endless", "bomb"])

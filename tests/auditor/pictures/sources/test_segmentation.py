@@ -149,7 +149,7 @@ def test_import__coco_draws_its_shapes_and_ignores_crowds(home: Path, tmp_path: 
 
 
 def test_rewritten__coco_moves_pixels_between_annotations_and_leaves_the_others(tmp_path: Path) -> None:
-    read = coco.read(write_coco(write_pairs(tmp_path / "set", SHAPES)))
+    read = coco.read(write_coco(write_pairs(tmp_path / "set", SHAPES)), tmp_path / "set")
     there = np.zeros((32, 32), np.bool_)
     there[4:12, 4:8] = True
     after = json.loads(coco.rewritten(read, {5: [coco.Change(there, 1, 2)]}, [7]))
@@ -158,7 +158,7 @@ def test_rewritten__coco_moves_pixels_between_annotations_and_leaves_the_others(
     assert after["annotations"][1:4] == [read.value["annotations"][at] for at in (1, 2, 3)]
     assert after["annotations"][0]["by"] == "x"
     (tmp_path / "after.json").write_text(json.dumps(after))
-    mask = coco.mask_of(coco.read(tmp_path / "after.json"), 5)
+    mask = coco.mask_of(coco.read(tmp_path / "after.json", tmp_path), 5)
     assert (mask[4:12, 4:8] == 2).all()
     assert (mask[4:12, 8:12] == 1).all()
     assert (np.delete(mask, np.s_[4:8], 1) == np.delete(coco.mask_of(read, 5), np.s_[4:8], 1)).all()

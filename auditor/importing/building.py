@@ -24,6 +24,7 @@ from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import GrowingArray, array_on_disk, reserve
 from auditor.ground.names import normal
 from auditor.ground.progress import OnProgress, Ticker
+from auditor.ground.wording import plural
 from auditor.importing import class_names, journal
 from auditor.importing.journal import Journal
 from auditor.importing.pool import (
@@ -67,6 +68,8 @@ MOST_COUNTED = 1_000
 """Pixels: where the middle images have sides of so many, ``LARGEST_DEFAULT_SIZE`` is chosen, however many."""
 MOST_SAMPLED = 512
 """Images whose grey values tell the range of a set."""
+FEWEST_LEVELS = 16
+"""An image whose values span less than that part of the set's range is named."""
 MAX_LISTED = 1_000
 """Problems that are kept word for word; all are counted."""
 
@@ -370,7 +373,16 @@ class Builder:
         some = np.zeros(len(deep), np.bool_)
         some[rows[:: max(1, len(rows) // MOST_SAMPLED)]] = True
         tasks = ((self.source.info.root, chunk) for chunk in chunks(self._payloads(some, after=0), CHUNK))
-        return levels_of(np.concatenate(list(self._run(grey_chunk, tasks, on_cluster=False))))
+        looked_at = [one for found in self._run(grey_chunk, tasks, on_cluster=False) for one in found]
+        low, high = levels_of(np.concatenate([np.empty(0), *looked_at]))
+        spans = [top - bottom for bottom, top in map(levels_of, looked_at)]
+        num_flat = sum(span * FEWEST_LEVELS < high - low for span in spans)
+        if num_flat:
+            self.parsed.notes.append(
+                f"{num_flat:,} of {plural(len(spans), 'image')} looked at keep fewer than {256 // FEWEST_LEVELS} "
+                "grey levels of that scale: if the set has several scales, import each apart."
+            )
+        return low, high
 
     def _run(
         self, work: Callable[..., Any], tasks: Iterator[tuple[Any, ...]], *, on_cluster: bool

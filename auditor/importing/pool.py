@@ -92,13 +92,13 @@ def probe_chunk(root: str, items: list[Payload]) -> Probed:
     return Probed(heights, widths, colour, animated, deep, problems)
 
 
-def grey_chunk(root: str, items: list[Payload]) -> NDArray[np.float64]:
+def grey_chunk(root: str, items: list[Payload]) -> list[NDArray[np.float64]]:
     """Some grey values of each image of a chunk; none of what cannot be read."""
-    found: list[NDArray[np.float64]] = [np.empty(0)]
+    found = []
     for data in _read(root, items):
         with suppress(ImageError):
             found.append(np.empty(0) if isinstance(data, str) else sampled_grey(data))
-    return np.concatenate(found)
+    return found
 
 
 def _probed(root: str, item: Payload, data: bytes | str) -> Probe:

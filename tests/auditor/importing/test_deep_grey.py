@@ -60,3 +60,14 @@ def test_import__eight_bits_have_no_scale(home: Path, tmp_path: Path) -> None:
     report = import_dataset(tmp_path, name="plain", workers=1)
     assert report.levels is None
     assert cache.image_cache(reading.dataset("plain")).max() == ord("b")
+
+
+def test_import__a_set_of_several_scales_is_named(home: Path, tmp_path: Path) -> None:
+    source = _write(tmp_path / "set")
+    for number in range(2):
+        shares = np.linspace(-1, 1, 256, dtype=np.float32).reshape(16, 16)
+        Image.fromarray(shares).save(source / "a" / f"share{number}.tif")
+    report = import_dataset(source, name="mixed", workers=1)
+    assert "2 of 6 images looked at keep fewer than 16 grey levels" in " ".join(report.notes)
+    plain = import_dataset(_write(tmp_path / "one"), name="one", workers=1)
+    assert "looked at keep" not in " ".join(plain.notes)

@@ -25,7 +25,7 @@ import time
 import traceback
 import zipfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -654,7 +654,7 @@ QUICK = list(FAMILIES)[:20]
 """What the tests run a little of; the others start servers, mount disks or trace processes."""
 
 
-def run_trials(name: str, numbers: range, template: Path, seed: int = 0) -> list[tuple[str, str]]:
+def run_trials(name: str, numbers: Sequence[int], template: Path, seed: int = 0) -> list[tuple[str, str]]:
     """(``ok`` or how it went wrong, text) of each trial, all in one process with a time limit a trial."""
     reader, writer = os.pipe()
     found: list[tuple[str, str]] = []
@@ -750,7 +750,7 @@ def campaign(
         if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
             raise SystemExit("the small home could not be made")
 
-        def run(name: str, numbers: range) -> None:
+        def run(name: str, numbers: Sequence[int]) -> None:
             for number, (outcome, text) in zip(
                 numbers, run_trials(name, numbers, template, seed), strict=False
             ):
@@ -758,9 +758,12 @@ def campaign(
                 file.write(json.dumps(row) + "\n")
             file.flush()
 
-        for (name, number), row in _last(log, seed).items() if again else ():
-            if row["outcome"] != "ok" and name in families and time.monotonic() < until:
-                run(name, range(number, number + 1))
+        wrong = [key for key, row in _last(log, seed).items() if again and row["outcome"] != "ok"]
+        for name in families:
+            numbers = [number for family, number in wrong if family == name]
+            for start in range(0, len(numbers), BATCHES.get(name, 1)):
+                if time.monotonic() < until:
+                    run(name, numbers[start : start + BATCHES.get(name, 1)])
         while time.monotonic() < until:
             done, _ = _read(log, seed)
             ends = {one: FAMILIES[one][1] if most is None else most for one in families}

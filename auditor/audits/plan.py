@@ -411,7 +411,10 @@ def _seen(audit_id: int) -> AuditOverview:
         )
         for run in runs
     ]
-    error = None if state in ("queued", "running") else audit.error  # that of an earlier attempt
+    error = audit.error or (
+        None if job is None else job.error
+    )  # the job may have failed before the audit's work
+    error = None if state in ("queued", "running") else error  # that of an earlier attempt
     return AuditOverview(audit_id, state, rows, total, error, preparing)
 
 

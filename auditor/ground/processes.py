@@ -68,5 +68,9 @@ def usable_cores() -> int:
 
 
 def yield_to_others() -> None:
-    """Let everything else that a person does at the machine go first."""
-    psutil.Process().nice(psutil.BELOW_NORMAL_PRIORITY_CLASS if psutil.WINDOWS else NICENESS)
+    """Let everything else that a person does at the machine go first; one that goes later already stays there."""
+    this = psutil.Process()
+    if psutil.WINDOWS:
+        this.nice(psutil.BELOW_NORMAL_PRIORITY_CLASS)
+    elif this.nice() < NICENESS:  # to go earlier again takes the rights of root
+        this.nice(NICENESS)

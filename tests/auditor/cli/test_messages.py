@@ -124,6 +124,15 @@ def test_options__that_would_be_ignored_are_refused(
     assert message in " ".join(err.split())
 
 
+def test_follow_audit__what_ended_its_job_before_the_work_is_told(audited: tuple[Digits, int]) -> None:
+    audit_id = add_audit(finish=False)
+    job_id = plan.job_of(audit_id)
+    with session() as open_session:
+        jobs.change(open_session, job_id, status="failed", error="It may not do that; ask for the right.")
+    with pytest.raises(AuditFailedError, match=r"^It may not do that; ask for the right\.$"):
+        output.follow_audit(audit_id)
+
+
 def test_follow_audit__a_process_that_is_gone_is_told_in_words(audited: tuple[Digits, int]) -> None:
     audit_id, ended = add_audit(finish=False), subprocess.Popen(["true"])
     ended.wait()

@@ -133,6 +133,13 @@ def open_remote(address: str) -> IO[bytes]:
             raise ImportRefusedError(
                 f"{printable(address)} comes without its length, so nothing can be looked up in it; copy it here."
             )
+        read = stream.read
+
+        def explained_read(*size: int) -> bytes:
+            with explained(address):
+                return read(*size)
+
+        stream.read = explained_read  # type: ignore[method-assign]
         return stream
 
 

@@ -229,15 +229,20 @@ def test_address__that_cannot_be_opened_is_one_line(store: str, source: str, say
 class Hostile(http.server.BaseHTTPRequestHandler):
     """Sends elsewhere, endlessly, slowly, and far more than it seems."""
 
-    elsewhere = ""
+    elsewhere, num_asked = "", 0
+    says: int | None = None
+    """How long it says that a file is."""
 
     def do_GET(self) -> None:
+        Hostile.num_asked += 1
         name = self.path.rpartition("/")[2]
         self.send_response(302 if name == "away.csv" else 200)
         if name == "away.csv":
             self.send_header("Location", self.elsewhere)
         if name == "bomb":
             self.send_header("Content-Encoding", "gzip")
+        if name.startswith("x.") and self.says is not None:
+            self.send_header("Content-Length", str(self.says))
         self.end_headers()
         with suppress(OSError):
             if name == "bomb":
@@ -298,6 +303,31 @@ def test_web__a_name_never_leads_to_this_machine_or_beside_it(
     named(monkeypatch, address)
     (said,) = RemoteTree(hostile.replace("127.0.0.1", "rebound.example")).read(["away.csv"])
     assert "rebound.example leads to " in str(said)
+
+
+def test_web__a_name_that_changes_after_it_was_checked_reaches_nothing(
+    hostile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsspec.get_filesystem_class("http").clear_instance_cache()  # a session has the limits of when it was made
+    monkeypatch.setattr(web_client, "SILENT_S", 0.5)
+    monkeypatch.setattr(web_client, "WHOLE_S", 2.0)
+    monkeypatch.setattr(Hostile, "num_asked", 0)
+    named(monkeypatch, "192.0.2.1", "127.0.0.1")  # the first is of nobody
+    (said,) = RemoteTree(hostile.replace("127.0.0.1", "rebound.example")).read(["away.csv"])
+    fsspec.get_filesystem_class("http").clear_instance_cache()
+    assert isinstance(said, str)
+    assert Hostile.num_asked == 0
+
+
+@pytest.mark.parametrize("kind", ["parquet", "tar", "zip"])
+@pytest.mark.parametrize(("says", "told"), [(None, "comes without its length"), (9_999, "cannot be read")])
+def test_web__a_file_without_its_length_or_shorter_than_it_says_is_one_line(
+    home: Path, hostile: str, kind: str, says: int | None, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Hostile, "says", says)
+    with pytest.raises(ImportRefusedError, match=told) as refused:
+        preview(f"{hostile}/x.{kind}")
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["endless", "bomb"])

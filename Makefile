@@ -62,6 +62,7 @@ weaknesses: $(VENV)/.ready-dev ## Ask pip-audit for known weaknesses of the inst
 
 figures: $(VENV)/.ready-dev ## Measure audits on real features against peers again; goes on where it was stopped (hours)
 	OMP_NUM_THREADS=1 $(RUN)/python -m benchmarks.backbones
+	$(RUN)/python -m benchmarks.backbones_page
 	$(RUN)/python -m benchmarks.ranking
 	$(RUN)/python -m tools.reference
 

@@ -1,7 +1,7 @@
 """What an audit finds on features of real pretrained networks, beside peers on the same features.
 
-    python -m benchmarks.backbones            # every missing run, then the page and its plot
-    python -m benchmarks.backbones --page     # the page alone
+    python -m benchmarks.backbones            # every missing run
+    python -m benchmarks.backbones_page       # the page and its plot, from the figures
 
 Networks are those that come with the installation (EfficientNet-lite0 and lite2, ImageNet), alone and side by
 side, and embed by the product's own code. Audited are rows 25,000 onward of CIFAR-10's training images (each seed
@@ -338,9 +338,8 @@ def runs() -> Iterator[tuple[Run, str]]:
 
 
 def main() -> None:
-    """Make every missing run, then the page."""
+    """Make every missing run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--page", action="store_true", help="write the page from the figures alone")
     parser.add_argument("--again", nargs="+", choices=ENGINES, default=[], help="repeat these engines' runs")
     parser.add_argument(
         "--later", nargs="+", choices=ENGINES, default=[], help="leave these and the consensus out"
@@ -350,11 +349,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    if not arguments.page:
-        make(arguments)
-    from benchmarks.backbones_page import write  # with Matplotlib, which only the page needs
-
-    write(load(arguments.out), arguments.out)
+    make(arguments)
 
 
 def make(arguments: argparse.Namespace) -> None:

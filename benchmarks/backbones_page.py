@@ -1,4 +1,7 @@
-"""The page, the plot and the short tables of ``benchmarks.backbones``, from its figures alone."""
+"""The page, the plot and the short tables of ``benchmarks.backbones``, from its figures alone.
+
+python -m benchmarks.backbones_page
+"""
 
 from __future__ import annotations
 
@@ -385,3 +388,7 @@ def _line(*cells: Any) -> str:
 def _short(value: float) -> str:
     text = f"{value:.3f}"
     return text.removeprefix("0") if value < 1 else text
+
+
+if __name__ == "__main__":
+    write(load(RESULTS), RESULTS)

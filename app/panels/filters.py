@@ -113,13 +113,11 @@ def _promise_while_reviewing(audit: Audit) -> dict[str, Any]:
     head_order.start(audit.id)
     key = f"count_shown_{audit.id}"
     says = "how clean the rest is" if st.session_state.get(key) else "how many are looked at"
-    found = head_order.influenced(audit.id)
-    measured = "" if found is None else f" {plain(found.sentence)}"
     num_drawn = head_order.num_blind_first(audit.id)
     later = f" Left out until a blind look (Verify): {plural(num_drawn, 'label')} of a later draw."
     st.caption(
         f"The most suspicious labels in random order: after every look a line below says {says}. {head_order.SHOWN}"
-        f"{measured}{later if num_drawn else ''}"
+        f"{later if num_drawn else ''}"
     )
     return {"count_shown": st.checkbox("Promise anyway", key=key)}
 

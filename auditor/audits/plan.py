@@ -411,10 +411,9 @@ def _seen(audit_id: int) -> AuditOverview:
         )
         for run in runs
     ]
-    error = audit.error or (
-        None if job is None else job.error
-    )  # the job may have failed before the audit's work
-    error = None if state in ("queued", "running") else error  # that of an earlier attempt
+    # The job may have failed before the audit's work; what runs has at most the error of an earlier attempt.
+    error = audit.error or (None if job is None else job.error)
+    error = None if state in ("queued", "running") else error
     return AuditOverview(audit_id, state, rows, total, error, preparing)
 
 

@@ -297,21 +297,15 @@ def promised_so_far(name: str, *, count_shown: bool, as_json: bool) -> None:
             "review the queue 'Head in random order' of `auditor app`" if count_shown else "draw for promises"
         )
         raise VerificationError(f"Nobody has looked at audit {audit.id} in random order yet; {how} first.")
-    influence = head_order.influenced(audit.id)
     if as_json:
-        moved = (
-            None if influence is None else dataclasses.asdict(influence) | {"sentence": influence.sentence}
-        )
         looks = {"looks": found.num_looks, "blind_looks": found.num_blind}
-        told = {"audit_id": audit.id, "promises": _promises(found.promises), "influence": moved}
+        told = {"audit_id": audit.id, "promises": _promises(found.promises)}
         print_json(told | looks)
         return
     for one in found.promises.values():
         echo(one.sentence)
     if count_shown and found.caution:
         echo(found.caution)
-    if influence is not None:
-        echo(influence.sentence)
 
 
 def status(name: str | None, *, as_json: bool) -> None:

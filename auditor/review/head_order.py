@@ -7,8 +7,7 @@ of the others (``statistics.running``), at whichever look people stop. Two kinds
 
 * *blind* ones, of draws for promises (``blind``): nobody sees the suggestion;
 * *shown* ones, of the review bench: the suggestion is in view and may pull a verdict its way. Then more labels seem
-  wrong than are, and a promise would be too good. So they back one only where a person chooses so. Where people
-  took both kinds of looks at one head, ``influenced`` says whether their verdicts differ.
+  wrong than are, and a promise would be too good. So they back one only where a person chooses so.
 
 A draw that came after the order may take labels of it too. Their blind verdicts hold at their places in the order
 (what makes the beginning random is the order, not who looked), but they are counted apart (``SoFar.num_blind``).
@@ -26,16 +25,14 @@ from sqlmodel import Session
 from auditor.catalog import audits, datasets, draws, reviews
 from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Draw, NewDraw
-from auditor.ground.vocabulary import BLIND, FOUND_WRONG, HEAD_ORDER, LEVELS, PROMISES, SUSPECT
+from auditor.ground.vocabulary import BLIND, FOUND_WRONG, HEAD_ORDER, LEVELS, PROMISES
 from auditor.review import drawing, verifying
 from auditor.review.blind import pending
 from auditor.statistics import (
-    Influence,
     Looks,
     NoiseRate,
     RunningPromise,
     draw_zones,
-    influence,
     running_promises,
     share_for_head,
 )
@@ -138,48 +135,6 @@ def blind(audit_id: int, *, levels: Sequence[float] = LEVELS) -> SoFar | None:
     places = np.array([place_of[one] for one in seen], dtype=np.int64)
     looks = Looks(places, np.array([is_false[one] for one in seen], dtype=bool))
     return _so_far(looks, len(head), (len(seen), len(seen)), levels)
-
-
-def influenced(audit_id: int) -> Influence | None:
-    """Whether the suggestion moves verdicts: shown looks against blind ones; None where that cannot be told.
-
-    Compared are labels that chance dealt to either: places in a row of the head of the audit's first draw for
-    promises, each of which is drawn for a blind look or stands in the random order of the review.
-    """
-    order = of_audit(audit_id)
-    if order is None:
-        return None
-    with session() as open_session:
-        every = draws.of_dataset(open_session, order.dataset_id)
-        given = datasets.given_labels(open_session, order.dataset_id)
-        known = reviews.outcomes(open_session, order.dataset_id, order.sample_ids)
-    first = next((row for row in every if row.purpose == PROMISES and row.audit_id == audit_id), None)
-    if first is None:
-        return None
-    drawn, ordered = {sample for row in every for sample in row.sample_ids}, set(order.sample_ids)
-    mine = set(first.sample_ids)
-    dealt = _longest_run([one in mine or (one in ordered and one not in drawn) for one in first.head])
-    compared = set(first.head[dealt])
-    verified = verifying.rows(order.dataset_id)
-    is_wrong = dict(zip(verified.sample_ids.tolist(), verified.is_wrong(given).tolist(), strict=True))
-    blind_looks = [is_wrong[one] for one in mine & compared if one in is_wrong]
-    seen = {
-        one: row.decision in FOUND_WRONG for one, row in known.items() if row.is_seen and row.kind == SUSPECT
-    }
-    is_seen = np.array([one in seen or one in drawn for one in order.sample_ids], dtype=bool)
-    begun = [one for one in order.sample_ids[: _end(is_seen)] if one in compared and one not in drawn]
-    shown_looks = [seen[one] for one in begun if one in seen]
-    return influence((sum(shown_looks), len(shown_looks)), (sum(blind_looks), len(blind_looks)))
-
-
-def _longest_run(flags: Sequence[bool]) -> slice:
-    """Where the most flags in a row are set."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(flags, dtype=np.int8), [0]])))
-    if not len(edges):
-        return slice(0, 0)
-    starts, ends = edges[::2], edges[1::2]
-    longest = int((ends - starts).argmax())
-    return slice(int(starts[longest]), int(ends[longest]))
 
 
 def waiting(order: Draw, *, after: int | None = None) -> dict[int, int]:

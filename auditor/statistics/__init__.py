@@ -1,6 +1,5 @@
 """What can be said about labels from arrays alone: trust, suggestions, rates, promises. Pure functions."""
 
-from auditor.statistics.influence import Influence, influence
 from auditor.statistics.intervals import Interval, rate_interval
 from auditor.statistics.noise import (
     ClassPair,
@@ -64,7 +63,6 @@ __all__ = [
     "Decided",
     "ErrorsLeft",
     "Exchangeability",
-    "Influence",
     "Interval",
     "Looks",
     "MoreRows",
@@ -83,7 +81,6 @@ __all__ = [
     "first_interval",
     "guess_error_probability",
     "headline",
-    "influence",
     "knows_by_heart",
     "noise",
     "part_intervals",

@@ -16,13 +16,15 @@ from auditor.ground.errors import ImportRefusedError
 from auditor.ground.wording import plural
 from auditor.pictures.sources.rows import printable
 
-SPLITS = frozenset(["train", "training", "val", "valid", "validation", "test", "testing", "dev"])
+SPLITS = frozenset(["train", "training", "trainval", "val", "valid", "validation", "test", "testing", "dev"])
+"""Usual names; of folders more are known (``is_split``)."""
 LAYOUTS = ("classes", "splits")
 """What ``--layout`` answers: whether the first folders are the classes, or splits with the classes below them."""
 MOST_SHOWN = 5
 Parts: TypeAlias = tuple[str, ...]
 _SPLIT = re.compile(
-    r"(?:[a-z0-9]{1,40}[_\- ]){0,4}(train|training|val|valid|validation|test|testing|dev|eval|pred|holdout)"
+    r"(?:[a-z0-9]{1,40}[_\- ]){0,4}"
+    r"(train|training|trainval|val|valid|validation|test|testing|dev|eval|pred|holdout)"
     r"(?:[_\- ]?(?:set|data|images|imgs|split|ing))?(?:[_\- ]?\d{1,4})?"
 )
 OF_TASKS = {

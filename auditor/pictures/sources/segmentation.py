@@ -33,6 +33,7 @@ from auditor.pictures.decoding import ImageError, Probe, probe
 from auditor.pictures.masks import MOST_CLASSES, MaskCode, decode, palette, raw_values, size_of, upright
 from auditor.pictures.sources.annotations import MOST_NAMES_BYTES
 from auditor.pictures.sources.folder import is_image_name
+from auditor.pictures.sources.layout import is_split
 from auditor.pictures.sources.reading import UnreadableError, read_bytes
 from auditor.pictures.sources.rows import (
     Payload,
@@ -46,7 +47,6 @@ from auditor.pictures.sources.trees import FolderTree
 
 IMAGE_FOLDERS = ("images", "image", "imgs", "img")
 MASK_FOLDERS = ("masks", "mask", "labels", "annotations", "segmentation", "segmentations", "gt")
-SPLITS = ("train", "training", "val", "valid", "validation", "test", "testing", "trainval")
 IMAGE_ENDINGS = ("_leftImg8bit",)
 MASK_ENDINGS = (
     *("_gtFine_labelTrainIds", "_gtFine_labelIds", "_gtCoarse_labelTrainIds", "_gtCoarse_labelIds"),
@@ -340,7 +340,7 @@ def _without(stem: str, endings: tuple[str, ...]) -> str:
 
 def _split(file: str) -> str | None:
     first = file.partition("/")[0]
-    return first if "/" in file and first.lower() in SPLITS else None
+    return first if "/" in file and is_split(first) else None
 
 
 def _voc(root: Path) -> list[Pair]:

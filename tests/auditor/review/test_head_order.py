@@ -109,54 +109,6 @@ def test_blind__a_further_draw_of_the_same_ranking_goes_on(audited: tuple[Digits
     assert looks[1] > looks[0] + 15
 
 
-@pytest.mark.parametrize("order_first", [False, True])
-def test_influenced__compares_labels_that_chance_dealt_to_either_kind_of_look(
-    audited: tuple[Digits, int], order_first: bool
-) -> None:
-    digits, _ = audited
-    assert head_order.influenced(1) is None
-    judge(digits, drawing.draw("digits", 1, seed=9).sample_ids)  # no draw for promises
-    if order_first:
-        head_order.start(1)
-    drawn = drawing.draw("digits", 60, seed=0, purpose="promises")
-    order = head_order.start(1)
-    looked = [one for one in drawn.sample_ids if one in set(drawn.head)]
-    for sample in drawn.sample_ids:
-        label = int(digits.true_labels[sample])
-        blind.record(drawn.id, sample, "label", label=label, reviewer="ada")
-    assert head_order.influenced(1) is None  # nobody has looked with the suggestion in view
-    compared = [one for one in order.sample_ids if one in set(drawn.head) - set(drawn.sample_ids)]
-    # Whoever sees a suggestion takes it, right or wrong.
-    for sample in order.sample_ids:
-        if sample not in drawn.sample_ids:
-            decisions.decide(1, sample, "exclude", reviewer="ada", audit_id=1)
-    found = head_order.influenced(1)
-    assert found is not None
-    assert found.blind == (int(digits.is_wrong[looked].sum()), len(looked))
-    assert found.shown == (len(compared), len(compared))
-    assert found.low > 1
-    assert "The suggestion seems to move verdicts" in found.sentence
-
-
-def test_influenced__leaves_out_what_was_reviewed_from_the_top(audited: tuple[Digits, int]) -> None:
-    """Else the labels that are left in the order would be the less suspicious ones."""
-    digits, _ = audited
-    drawn = drawing.draw("digits", 60, seed=0, purpose="promises")
-    for sample in drawn.sample_ids:
-        label = int(digits.true_labels[sample])
-        blind.record(drawn.id, sample, "label", label=label, reviewer="ada")
-    top = [one for one in drawn.head[:12] if one not in drawn.sample_ids]
-    judge(digits, top)
-    order = head_order.start(1)
-    judge(digits, order.sample_ids)
-    found = head_order.influenced(1)
-    last = max(drawn.head.index(one) for one in top)
-    left = sum(one in drawn.sample_ids for one in drawn.head[last + 1 :])
-    assert left >= 20
-    assert found is not None
-    assert found.blind[1] == left
-
-
 def test_verify__so_far(audited: tuple[Digits, int], run: Run) -> None:
     digits, _ = audited
     code, _, err = run("verify", "digits", "--so-far")

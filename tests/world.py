@@ -46,8 +46,14 @@ WORLD: dict[str, tuple[str, ...]] = {
     "tests/auditor/fiftyone_bridge/test_formats.py": FIFTYONE,
     "tests/auditor/fiftyone_bridge/test_masks.py": (*FIFTYONE, "auditor/masks/"),
     "tests/auditor/fiftyone_bridge/test_notebook.py": FIFTYONE,
+    "tests/auditor/fiftyone_bridge/test_pull.py": FIFTYONE,
     "tests/auditor/fiftyone_bridge/test_numbers.py": (*FIFTYONE, "auditor/numbers/"),
     "tests/auditor/fiftyone_bridge/test_server.py": FIFTYONE,
+    # Object stores.
+    "tests/auditor/pictures/sources/test_remote.py": ("auditor/pictures/sources/", "auditor/ground/hosts.py"),
+    # Labels that are numbers.
+    "tests/app/screens/test_numbers.py": ("app/screens/numbers.py", "auditor/numbers/"),
+    "tests/auditor/numbers": ("auditor/numbers/", "engines/regression/"),
     # The estimator in scikit-learn's checks.
     "tests/auditor/api/test_scikit_checks.py": ("auditor/api/estimator.py", "auditor/api/memory.py"),
     # The bench in Chromium, beyond the journey and six quick keys.

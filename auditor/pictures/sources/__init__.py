@@ -14,8 +14,6 @@ from auditor.ground.vocabulary import REGRESSION, SEGMENTATION
 from auditor.pictures.sources.addresses import fetch, is_folder, is_remote, path_of
 from auditor.pictures.sources.annotations import (
     AnnotationSource,
-    JsonLines,
-    ListedFolder,
     NamedSource,
     numbers_of,
 )
@@ -27,6 +25,7 @@ from auditor.pictures.sources.formats import annotation_format
 from auditor.pictures.sources.kept_apart import open_apart
 from auditor.pictures.sources.layout import SPLITS
 from auditor.pictures.sources.parquet import ParquetSource
+from auditor.pictures.sources.parts import Part, PartsSource, parts_of
 from auditor.pictures.sources.published import open_published
 from auditor.pictures.sources.reading import (
     UnreadableError,
@@ -52,7 +51,7 @@ from auditor.pictures.sources.rows import (
 from auditor.pictures.sources.segmentation import open_masks, read_mask, split_lists, split_turn
 from auditor.pictures.sources.tables import TableSource, open_table
 from auditor.pictures.sources.tars import TarTree, WebDatasetSource, holds_samples, is_tar
-from auditor.pictures.sources.trees import FolderTree, ZipTree
+from auditor.pictures.sources.trees import FolderTree, Images, ZipTree
 from auditor.pictures.sources.unpacking import unpack_parquet
 
 __all__ = [
@@ -86,9 +85,6 @@ __all__ = [
     "split_turn",
 ]
 
-METADATA = "metadata.jsonl"
-TABLES_OF_FOLDERS = (METADATA, "metadata.csv")
-"""What says the labels of an image folder of Hugging Face; folders of its splits have one each."""
 NAMED = ("fiftyone:", "torchvision:")
 """Sources that libraries keep: they are read where those libraries are loaded."""
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
@@ -181,7 +177,9 @@ def _open(named: str, options: SourceOptions, scratch: Path | None) -> Source:
         ) from error
 
 
-def _open_path(path: Path, options: SourceOptions, scratch: Path | None) -> Source:
+def _open_path(
+    path: Path, options: SourceOptions, scratch: Path | None, images: Images | None = None
+) -> Source:
     if not path.exists():
         raise ImportRefusedError(f"{path} does not exist; name {KINDS}.")
     if path.is_dir():
@@ -198,9 +196,9 @@ def _open_path(path: Path, options: SourceOptions, scratch: Path | None) -> Sour
         if annotations.path_column is None:  # at most the question can be named
             asked = options if annotations.label_column is None else replace(options, label_column=None)
             _refuse_columns(str(path), "it is no table", asked)
-        return AnnotationSource(annotations, path, options)
+        return AnnotationSource(annotations, path, options, images)
     if suffix in TABLE_SUFFIXES:
-        return open_table(path, images_at(options.root, path.parent), options)
+        return open_table(path, images or images_at(options.root, path.parent), options)
     if suffix in (".parquet", ".pq"):
         return ParquetSource([path], path, options)
     if suffix == ".zip":
@@ -266,8 +264,6 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
     if saved is not None:
         _refuse_outside(path, saved)
         return ParquetSource(saved, path, options)
-    if (path / METADATA).is_file():  # an image folder of Hugging Face
-        return ListedFolder(JsonLines(path / METADATA, options), path / METADATA, options)
     published = open_published(path, options)
     if published is not None:
         _refuse_columns(str(path), "its labels are in files of their own", options)
@@ -277,14 +273,12 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
     if parquet and not any((path / name).is_dir() for name in names):
         _refuse_outside(path, parquet)
         return ParquetSource(parquet, path, options)
-    beside = [path / name / table for name in names for table in TABLES_OF_FOLDERS]
-    listed = next((file for file in beside if file.is_file()), None)
-    if listed is not None:
-        raise ImportRefusedError(
-            f"{path} has labels in a {listed.name} beside the images of each folder; import each: {listed}."
-        )
+    tree = FolderTree(path)
+    parts = parts_of(tree)
+    if parts:
+        return PartsSource(tree, parts, lambda file, images: _open_path(path / file, options, None, images))
     try:
-        source = FolderSource(FolderTree(path), options.layout)
+        source = FolderSource(tree, options.layout)
     except ImportRefusedError as error:
         tables = [name for name in names if name.lower().endswith((".csv", ".tsv", ".parquet"))]
         if error.field is not None:  # a question, or parts of another layout
@@ -324,6 +318,9 @@ def _refuse_outside(folder: Path, files: list[Path]) -> None:
 
 def _open_zip(path: Path, options: SourceOptions, scratch: Path | None) -> Source:
     tree = ZipTree(path)
+    parts = parts_of(tree)
+    if parts:
+        return _open_parts(tree, parts, options)
     names = [name for name, reason in tree.walk() if reason is None]
     top = [name for name in names if "/" not in name.removeprefix(tree.base)]
     tables = [name for name in top if name.lower().endswith((".csv", ".tsv"))]
@@ -337,6 +334,33 @@ def _open_zip(path: Path, options: SourceOptions, scratch: Path | None) -> Sourc
     source = FolderSource(tree, options.layout)
     _refuse_columns(str(path), "its classes are its folders", options)
     return source
+
+
+def _open_parts(tree: FolderTree | ZipTree, parts: list[Part], options: SourceOptions) -> PartsSource:
+    """Files of labels in a zip are unpacked while it is open."""
+    if isinstance(tree, FolderTree):
+        place = Path(tree.root)
+        return PartsSource(tree, parts, lambda name, images: _open_beside(place / name, options, images))
+    folder = Path(tempfile.mkdtemp(prefix="label-auditor-"))
+
+    def opened(name: str, images: Images) -> Source:
+        file = folder / str(len(list(folder.iterdir()))) / name.rpartition("/")[2]
+        file.parent.mkdir()
+        with tree.open(name) as packed, file.open("wb") as unpacked:
+            shutil.copyfileobj(packed, unpacked)
+        return _open_beside(file, options, images)
+
+    try:
+        source = PartsSource(tree, parts, opened)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    weakref.finalize(source, shutil.rmtree, folder, ignore_errors=True)
+    return source
+
+
+def _open_beside(file: Path, options: SourceOptions, images: Images) -> Source:
+    return _open_path(file, options, None, images if options.root is None else None)
 
 
 def _refuse_columns(source: str, why: str, options: SourceOptions) -> None:

@@ -46,7 +46,7 @@ from auditor.pictures.sources.rows import (
     numbered,
     printable,
 )
-from auditor.pictures.sources.trees import FolderTree, MissingError, PathError, ZipTree
+from auditor.pictures.sources.trees import FolderTree, Images, MissingError, PathError, ZipTree
 
 MOST_NAMES_BYTES = 2**24
 """Of a file with names of classes."""
@@ -111,11 +111,13 @@ class Format(ABC):
 class AnnotationSource:
     """The images that a file of annotations names, below its folder or the root."""
 
-    def __init__(self, found: Format, file: Path, options: SourceOptions) -> None:
-        """``found`` is the format of ``file``."""
+    def __init__(
+        self, found: Format, file: Path, options: SourceOptions, images: Images | None = None
+    ) -> None:
+        """``found`` is the format of ``file``; ``images`` where its paths lead, if that is known."""
         self.ignored: list[str] = []
         self._found, self._file = found, file
-        self.tree = images_at(options.root, file.parent if options.root else self._beside())
+        self.tree = images or images_at(options.root, file.parent if options.root else self._beside())
         self.info = SourceInfo(
             kind="zip" if isinstance(getattr(self.tree, "tree", None), ZipTree) else found.kind,
             root=self.tree.root,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 from pathlib import Path
 
 from auditor.ground.errors import ImportRefusedError
-from auditor.ground.paths import Paths
+from auditor.ground.paths import LOCAL, Paths
 from auditor.pictures.sources.addresses import is_remote
 from auditor.pictures.sources.parquet_files import image_column, layout_of, open_parquet
 from auditor.pictures.sources.remote import RemoteTree
@@ -15,6 +16,7 @@ from auditor.pictures.sources.trees import FolderTree, Images, MissingError, Out
 
 ROWS_A_BATCH = 10_000
 MOST_SAID = 3
+BACKSLASH = chr(92)
 
 
 def images_at(root: str | None, default: Path | str) -> Images:
@@ -29,10 +31,31 @@ def images_at(root: str | None, default: Path | str) -> Images:
     return found if isinstance(found, RemoteTree) else Resolved(found)
 
 
+class Below:
+    """A folder of a tree: what is named there is found there, and its location is that below the whole."""
+
+    def __init__(self, tree: FolderTree | ZipTree, folder: str) -> None:
+        """``folder`` ends in a slash; empty is the whole tree."""
+        self.tree, self.root, self._folder = tree, tree.root, folder
+
+    def locate(self, text: str) -> str:
+        """See ``Images``; ``../`` may lead to another folder of the tree."""
+        if not text or not self._folder or "://" in text or text.startswith("/") or LOCAL.match(text):
+            return self.tree.locate(text)
+        return self.tree.locate(posixpath.normpath(f"{self._folder}{text.replace(BACKSLASH, '/')}"))
+
+    def walk(self) -> Iterator[tuple[str, str | None]]:
+        """What lies in the folder, by its path below it; see ``Tree``."""
+        size = len(self._folder)
+        for location, reason in self.tree.walk():
+            if location.startswith(self._folder):
+                yield location[size:], reason
+
+
 class Resolved:
     """Images by what a table or another tool calls them, which need not be their path."""
 
-    def __init__(self, tree: FolderTree | ZipTree | ParquetImages) -> None:
+    def __init__(self, tree: FolderTree | ZipTree | ParquetImages | Below) -> None:
         """Nothing is listed before a path leads nowhere."""
         self.tree, self.root = tree, tree.root
         self._paths: Paths | None = None

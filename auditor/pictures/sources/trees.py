@@ -125,6 +125,19 @@ class FolderTree:
             elif entry.is_file():
                 yield location, None
 
+    def listed(self, folder: str) -> tuple[list[str], list[str]]:
+        """(names of files, names of folders) in a folder; hidden ones are left out."""
+        files, folders = list[str](), list[str]()
+        with os.scandir(os.path.join(self.root, folder)) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                if not is_noise(entry.name):
+                    (folders if entry.is_dir() else files).append(entry.name)
+        return files, folders
+
+    def holds(self, location: str) -> bool:
+        """Whether there is such a file."""
+        return os.path.isfile(os.path.join(self.root, location))
+
     def open(self, location: str) -> IO[bytes]:
         """See ``Tree``."""
         return open_below(self.root, location)
@@ -197,6 +210,19 @@ class ZipTree:
         """
         with _damage_named(location):
             return io.BufferedReader(_Member(location, self._zip.open(location)))
+
+    def listed(self, folder: str) -> tuple[list[str], list[str]]:
+        """See ``FolderTree.listed``."""
+        files, folders = dict[str, None](), dict[str, None]()
+        for name in self._names:
+            if name.startswith(folder):
+                first, slash, _ = name[len(folder) :].partition("/")
+                (folders if slash else files)[first] = None
+        return sorted(files), sorted(folders)
+
+    def holds(self, location: str) -> bool:
+        """Whether there is such a file."""
+        return location in self._known
 
     def size_of(self, location: str) -> int:
         """Bytes of the unpacked file, as the zip declares them; more are never read."""

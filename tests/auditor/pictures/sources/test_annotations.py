@@ -333,15 +333,6 @@ def test_metadata__names_the_folder_that_it_lies_in(home: Path, tmp_path: Path, 
     assert [(row["label"], row["note"]) for row in rows][:2] == [("dog", "n0"), ("dog", "n1")]
 
 
-@pytest.mark.parametrize("name", ["metadata.jsonl", "metadata.csv"])
-def test_metadata__in_each_folder_of_splits_is_named(tmp_path: Path, images: list[str], name: str) -> None:
-    (tmp_path / "set").mkdir()
-    (tmp_path / "images").rename(tmp_path / "set" / "train")
-    (tmp_path / "set" / "train" / name).write_text("")
-    with pytest.raises(ImportRefusedError, match=rf"import each: .*train/{name}"):
-        preview(tmp_path / "set")
-
-
 def test_coco__other_fields_and_numbers_stay(home: Path, tmp_path: Path, images: list[str]) -> None:
     import_dataset(write_coco(tmp_path, images), name="set")
     decided("set")

@@ -86,8 +86,9 @@ def test_ray__a_lost_machine_changes_no_bit(
     assert results(away) == results(alone)
     assert not large
     assert len(heard.begun) > len(away)  # what was on the lost machine began again, from its checkpoint
-    again = {task: [event.epoch for event in heard.events if event.task == task] for task in "ab"}
-    assert all(epochs.count(0) == 1 for epochs in again.values())
+    for task in "ab":  # each training, one a fold, from its first epoch at most once
+        begun = [event.stage for event in heard.events if event.task == task and event.epoch == 0]
+        assert len(set(begun)) == len(begun) >= 2
 
 
 def test_audit__on_a_cluster_whose_driver_is_killed_is_the_one_of_this_machine(

@@ -123,7 +123,8 @@ def test_command__open_asks_for_its_key_and_ends_with_the_command(
     rest, _ = process.communicate(timeout=WAIT_S)
     assert "pull` copies tags" in rest
     assert process.returncode == 0
-    assert not [child for child in children if child.is_running() and child.status() != "zombie"]
+    _, alive = psutil.wait_procs(children, timeout=30)
+    assert not [(one.cmdline(), one.ppid()) for one in alive]
 
 
 def test_serving__ends_when_the_command_is_killed(audited: tuple[Digits, int], database: Any) -> None:
@@ -145,7 +146,7 @@ def test_serving__ends_when_the_command_is_killed(audited: tuple[Digits, int], d
     children = psutil.Process(process.pid).children(recursive=True)
     process.kill()
     process.wait()
-    _, alive = psutil.wait_procs(children, timeout=WAIT_S)
+    _, alive = psutil.wait_procs(children, timeout=30)
     assert alive == []
     assert processes.is_free(port)
 

@@ -56,6 +56,8 @@ WORLD: dict[str, tuple[str, ...]] = {
     "tests/auditor/numbers": ("auditor/numbers/", "engines/regression/"),
     # The estimator in scikit-learn's checks.
     "tests/auditor/api/test_scikit_checks.py": ("auditor/api/estimator.py", "auditor/api/memory.py"),
+    # A notebook of the docs.
+    "tests/auditor/api/test_notebook.py": ("auditor/api/", "docs/from_cleanlab.ipynb"),
     # The bench in Chromium, beyond the journey and six quick keys.
     "tests/browser/test_axe.py": (*BENCH, "app/screens/"),
     "tests/browser/test_fast_keys.py": (*BENCH, "auditor/review/"),

@@ -44,6 +44,21 @@ def test_links__lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(path), f"{page.name}: {link}"
 
 
+def prose(page: Path) -> str:
+    """What one reads on a page: no code, tables, generated parts or addresses of links."""
+    text = re.sub(r"```.*?```|<!-- ([a-z-]+) -->.*?<!-- end of \1 -->", "", page.read_text("utf-8"), flags=re.DOTALL)
+    text = re.sub(r"\]\([^)]*\)", "]", re.sub(r" · ", ". ", text))
+    return "\n".join(line for line in text.splitlines() if not line.startswith(("|", "    ")))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name)
+def test_page__is_short_and_so_are_its_sentences(page: Path) -> None:
+    text = prose(page)
+    assert len(text.split()) < 1_200
+    parts = re.split(r"\n\s*\n|\n(?=\s*[-*#>]|\d+\.\s)|(?<=[.!?:;])\s+", text)
+    assert [part for part in parts if len(part.split()) > 30] == []
+
+
 def test_settings__are_all_named() -> None:
     code = [path.read_text(encoding="utf-8") for name in LAYERS for path in (ROOT / name).rglob("*.py")]
     used = set(re.findall(r"\bAUDITOR_[A-Z_]+\b", "\n".join(code)))

@@ -126,7 +126,7 @@ class Bench {
     this.refreshStats();
   }
 
-  async load(after, { last = false, keep = false }) {
+  async load(after, { last = false, keep = false, stay = false }) {
     this.bench.setAttribute("data-state", "loading");
     const load = ++this.loads;
     for (const item of this.recent.values()) if (!item.saving) this.recent.delete(item.sample);
@@ -140,7 +140,8 @@ class Bench {
       this.elsewhere = page.elsewhere;
       const until = performance.now() + LEASE_MS;
       for (const item of page.items.slice(0, this.mode === "grid" ? undefined : AHEAD)) this.leased.set(item.sample, until);
-      const at = keep ? this.items[this.cursor]?.sample : null;
+      const inView = keep ? this.item : null;
+      const at = inView?.sample;
       const before = this.decidedInView;
       this.items = page.items.map((item) => this.recent.get(item.sample) || item);
       if (this.counted) {
@@ -149,6 +150,7 @@ class Bench {
         Object.assign(this.counted, { checked: checked + more, total: total === null ? null : total - more, inView: this.decidedInView });
       }
       this.cards.clear();
+      if (stay && inView && !inView.decision && !this.items.some((item) => item.sample === at)) this.items.unshift(inView);
       this.cursor = this.items.findIndex((item) => item.sample === at);
       if (last) this.cursor = this.items.length - 1;
       else if (this.cursor < 0) this.cursor = this.items.findIndex((item) => !this.recent.has(item.sample));
@@ -159,7 +161,7 @@ class Bench {
     } catch (error) {
       if (isOvertaken()) return;
       this.tell(error.message, "bad");
-      if (!error.final) setTimeout(() => isOvertaken() || this.load(after, { last, keep }), 1500);
+      if (!error.final) setTimeout(() => isOvertaken() || this.load(after, { last, keep, stay }), 1500);
     }
     this.bench.setAttribute("data-state", "ready");
   }
@@ -389,10 +391,20 @@ class Bench {
         if (!this.items.length) this.drawEmpty(); // what it says of the last ones came just now
         this.newest = progress.newest;
         this.tellOverruled(progress.overruled);
+        if (progress.moved !== null) this.followRanking(progress.moved);
       } catch (error) {
         if (error.final) this.tell(error.message, "bad");
       }
     }, 150);
+  }
+
+  // The rest was ranked anew. What is in view stays in view; what follows it is the new order's.
+  followRanking(says) {
+    if (says) this.tell(says);
+    const { undecided, order, sort } = this.data.queue;
+    if (!undecided || order || sort === "files") return;
+    this.pages = [null];
+    this.load(null, { keep: true, stay: true });
   }
 
   tellOverruled(theirs) {

@@ -179,7 +179,7 @@ def bands(audit_id: int, version: str, engine: str, name: str, marks: tuple[str,
 
 def bands_of(view: View, engine: str, name: str, about: Mapping[str, Any], *, is_place: bool) -> pd.DataFrame:
     """``bands`` of this view; they change with the marks, which settling moves."""
-    version = f"{view.audit.created_at} {view.audit.summary.get('settled_at')}"
+    version = f"{view.audit.created_at} {arrays.ranked_at(view.audit)}"
     return bands(view.audit.id, version, engine, name, view.marks, is_place=is_place,
                  high_means=str(about.get("high_means")), _rows=view.rows, _is_marked=view.is_marked)  # fmt: skip
 

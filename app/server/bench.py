@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from app.server import bodies, geometry
-from auditor.audits import arrays, queues
+from auditor.audits import arrays, queues, ranking
 from auditor.audits import progress as review_progress
 from auditor.catalog import folders, reading, reviews, scores
 from auditor.catalog.db import ask
@@ -202,9 +202,13 @@ def newest(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Progress of the review, for the line above the bench; what comes next is that of the queue ``where``."""
+    """Progress of the review, for the line above the bench; what comes next is that of the queue ``where``.
+
+    Verdicts rank the rest anew here, once there are enough of them: ``moved`` says so, and is None otherwise.
+    """
     body = schema.read(bodies.Queue, payload)
     where = body.filters
+    moved = ranking.after_verdicts(body.audit)
     audit = _audit_of_classes(body.audit)
     upcoming = None
     if any(value not in (None, False) for name, value in where.items() if name != "undecided"):
@@ -238,6 +242,7 @@ def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
         "sentence": seen.advice,
         "end": seen.end,
         "promise": _of_order(audit, where),
+        "moved": None if moved is None else moved.sentence,
     }
 
 

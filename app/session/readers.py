@@ -167,17 +167,12 @@ def _split_counts(home: Path, dataset_id: int, version: str) -> dict[str, int]: 
 def pair_counts(audit: Audit, where: scores.SuspectFilter) -> pd.DataFrame:
     """What a queue holds by (given_label, suggested_label), most frequent first; read after every decision."""
     newest = ask(reviews.newest, audit.dataset_id)
-    return _pair_counts(settings().home, audit.id, _version(audit), newest, where)
+    return _pair_counts(settings().home, audit.id, queues.scores_version(audit), newest, where)
 
 
 def reviewers(row: Dataset) -> list[str]:
     """Everybody who decided something, by name."""
     return ask(reviews.reviewers, row.id)
-
-
-def _version(audit: Audit) -> str:
-    """Changes whenever the audit's scores do, and with an audit that has the id of one that was removed."""
-    return f"{audit.created_at} {audit.finished_at} {audit.summary.get('settled_at')}"
 
 
 @st.cache_data(max_entries=32, show_spinner=False, hash_funcs={scores.SuspectFilter: repr})
@@ -203,7 +198,7 @@ def _given_numbers(home: Path, dataset_id: int, num_samples: int) -> NDArray[np.
 
 def score_table(audit: Audit) -> pd.DataFrame:
     """Scores of an audit in sample order: all of them, or of more than ``MOST_SCORES`` so many, evenly spread."""
-    return _score_table(settings().home, audit.id, _version(audit))
+    return _score_table(settings().home, audit.id, queues.scores_version(audit))
 
 
 @st.cache_data(max_entries=2, show_spinner=False)
@@ -216,7 +211,7 @@ def _score_table(home: Path, audit_id: int, version: str) -> pd.DataFrame:  # no
 
 def most_parted(audit: Audit, num_voters: int, limit: int) -> pd.DataFrame:
     """As ``scores.most_parted`` finds them: read once for the audit's scores."""
-    return _most_parted(settings().home, audit.id, _version(audit), num_voters, limit)
+    return _most_parted(settings().home, audit.id, queues.scores_version(audit), num_voters, limit)
 
 
 @st.cache_data(max_entries=8, show_spinner=False)
@@ -270,7 +265,7 @@ def findings(audit: Audit) -> Findings:
     if audit.id is None:
         raise NotFoundError("This audit does not exist any more.")
     told = (ask(reviews.newest, audit.dataset_id), len(ask(draws.of_dataset, audit.dataset_id)))
-    return _findings(settings().home, audit.id, _version(audit), told)
+    return _findings(settings().home, audit.id, queues.scores_version(audit), told)
 
 
 @st.cache_resource(max_entries=2, show_spinner="Counting …")

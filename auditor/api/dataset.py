@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from auditor.api.watching import watching
-from auditor.audits import arrays, budgets, executors, own_models, plan, usual_features, worker
+from auditor.audits import arrays, budgets, executors, own_models, plan, ranking, usual_features, worker
 from auditor.audits import statements as saying
 from auditor.backbones import features as feature_files
 from auditor.backbones import own_features as tables_of_features
@@ -468,10 +468,13 @@ class Dataset:
             reviewer=reviewer or getpass.getuser(),
             source="python",
         )
+        ranking.of_newest(self.name)
 
     def apply_reviews(self, path: str | Path, *, reviewer: str | None = None) -> dict[str, int]:
         """Read decisions from a file with the columns of an export; how many of each."""
-        return decision_files.apply_file(self.name, Path(path), reviewer=reviewer or getpass.getuser())
+        counts = decision_files.apply_file(self.name, Path(path), reviewer=reviewer or getpass.getuser())
+        ranking.of_newest(self.name)
+        return counts
 
     def undo(self, *, reviewer: str | None = None) -> bool:
         """Take back the reviewer's latest decision; whether there was one."""

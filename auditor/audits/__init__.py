@@ -11,6 +11,7 @@ __all__ = [
     "plan",
     "progress",
     "queues",
+    "ranking",
     "ray_pool",
     "self_supervised",
     "settle",

@@ -99,10 +99,16 @@ def ranks(trust: NDArray[np.floating]) -> NDArray[np.int64]:
     return found
 
 
-def keep_ranks(audit_id: int, rank: NDArray[np.integer], settled_at: str) -> None:
+def ranked_at(audit: Audit) -> str | None:
+    """When its ranking was made: changes whenever its scores do."""
+    found = audit.summary.get("ranked_at", audit.summary.get("settled_at"))
+    return None if found is None else str(found)
+
+
+def keep_ranks(audit_id: int, rank: NDArray[np.integer], ranked_at: str) -> None:
     """Keep the ranking beside the arrays: the worst of a region of millions are then found without the catalog."""
     with written_whole(folders.of_audit(audit_id) / RANKS) as path, path.open("wb") as file:
-        np.savez(file, rank=rank.astype(np.int32), settled_at=settled_at)
+        np.savez(file, rank=rank.astype(np.int32), settled_at=ranked_at)
 
 
 def keep_pools(audit_id: int, fits: CrossFit, settled_at: str) -> None:
@@ -126,15 +132,15 @@ def _pooled_opinion(
 
     The plain mean where the pools of the last settling hear none of ``opinions``, or were not kept before a kill.
     """
-    fits = _pools(audit)
+    fits = pools(audit)
     if fits is None or not set(fits.names) <= set(opinions):
         return np.mean(list(opinions.values()), axis=0, dtype=np.float64)
     heard = [opinions[name][None] for name in fits.names]
     return fits.pools[fits.parts[sample_id]].opinion(heard, given)
 
 
-def _pools(audit: Audit) -> CrossFit | None:
-    """As the audit's last settling kept them."""
+def pools(audit: Audit) -> CrossFit | None:
+    """As the audit's last settling kept them, told of later verdicts; None where a kill came before that."""
     path = folders.of_audit(audit.id) / POOLS
     if not path.exists():
         return None
@@ -157,8 +163,8 @@ def worst_of(audit: Audit, sample_ids: NDArray[np.integer], *, most: int) -> pd.
     """sample_id and rank of the most suspicious of some samples, at most ``most``, the worst first."""
     path = folders.of_audit(audit.id) / RANKS
     if path.exists():
-        rank, settled_at = load_arrays(path, "rank", "settled_at", remedy=AGAIN)
-        if str(settled_at) == audit.summary.get("settled_at"):
+        rank, at = load_arrays(path, "rank", "settled_at", remedy=AGAIN)
+        if str(at) == ranked_at(audit):
             found = rank[sample_ids]
             chosen = np.argpartition(found, most)[:most] if len(found) > most else np.arange(len(found))
             table = pd.DataFrame({"sample_id": sample_ids[chosen], "rank": found[chosen].astype(np.int64)})

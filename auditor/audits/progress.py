@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from auditor.audits import statements
+from auditor.audits import arrays, statements
 from auditor.catalog import audits, datasets, draws, reading, reviews, scores
 from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Dataset, Review
@@ -144,7 +144,7 @@ def noise_rate(audit: Audit) -> NoiseRate:
             reviews.newest(open_session, audit.dataset_id),
             len(draws.of_dataset(open_session, audit.dataset_id)),
         )
-    version = f"{audit.created_at} {audit.summary.get('settled_at')}"
+    version = f"{audit.created_at} {arrays.ranked_at(audit)}"
     return _noise_rate(settings(), audit.id, version, newest)
 
 

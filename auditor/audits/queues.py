@@ -107,7 +107,7 @@ def sizes(audit: Audit, where: Mapping[str, Any]) -> tuple[int | None, int | Non
 
 def scores_version(audit: Audit) -> str:
     """Return what changes whenever the audit's scores do, and with an audit that has the id of a removed one."""
-    return f"{audit.created_at} {audit.finished_at} {audit.summary.get('settled_at')}"
+    return f"{audit.created_at} {audit.finished_at} {arrays.ranked_at(audit)}"
 
 
 def _whole_count(audit: Audit, where: scores.SuspectFilter) -> int:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sqlalchemy.exc import IntegrityError
 
 from auditor.audits import arrays, own_models
-from auditor.catalog import audits, datasets, leases, scores
+from auditor.catalog import audits, datasets, leases, reviews, scores
 from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Dataset, now
 from auditor.ground.errors import AuditFailedError
@@ -46,6 +46,7 @@ def settle(audit_id: int) -> Combined:
         audit = audits.get(open_session, audit_id)
         dataset = datasets.by_id(open_session, audit.dataset_id)
         given = datasets.given_labels(open_session, audit.dataset_id)
+        heard = reviews.newest(open_session, audit.dataset_id)
     found = combine(
         witnesses(audit_id, dataset),
         given,
@@ -54,7 +55,7 @@ def settle(audit_id: int) -> Combined:
         known=decisions.known_classes(dataset.id),
     )
     columns = _columns(found, given)
-    summary = _summary(found) | {"runs": arrays.runs_that_speak(audit_id)}
+    summary = _summary(found) | {"runs": arrays.runs_that_speak(audit_id), "heard": heard}
     store(audit, columns, summary)
     arrays.keep_ranks(audit_id, columns["rank"], summary["settled_at"])
     arrays.keep_pools(audit_id, found.fits, summary["settled_at"])

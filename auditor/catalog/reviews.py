@@ -129,6 +129,13 @@ def newest(session: Session, dataset_id: int) -> int:
     return int(session.exec(statement).one() or 0)
 
 
+def num_since(session: Session, dataset_id: int, after: int) -> int:
+    """How many rows of the log came after the row with that number."""
+    number = ReviewTable.__table__.c.id
+    later = select(func.count()).where(ReviewTable.dataset_id == dataset_id, number > after)
+    return int(session.exec(later).one())
+
+
 def reviewers(session: Session, dataset_id: int) -> list[str]:
     """Everybody who said something about the dataset's labels, by name."""
     statement = select(ReviewTable.reviewer).where(ReviewTable.dataset_id == dataset_id).distinct()

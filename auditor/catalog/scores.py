@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import DTypeLike, NDArray
-from sqlalchemy import delete, func, update
+from sqlalchemy import bindparam, delete, func, update
 from sqlmodel import Session, select
 
 from auditor.catalog import claims, reviews
@@ -97,6 +97,20 @@ def add_part(session: Session, audit_id: int, columns: dict[str, NDArray[Any]], 
     if is_last:
         count_for_plans(session.connection(), ScoreTable.__table__)
     return not is_last
+
+
+def change(
+    session: Session, audit_id: int, sample_ids: NDArray[np.integer], columns: Mapping[str, NDArray[Any]]
+) -> None:
+    """Write other values of some samples into the scores that people see; ``columns`` as of ``store``."""
+    if not len(sample_ids):
+        return
+    known = ScoreTable.__table__.c
+    one = (known.audit_id == audit_id) & (known.generation == _generation(session, audit_id))
+    statement = update(ScoreTable.__table__).where(one, known.sample_id == bindparam("of_sample"))
+    parts = {"of_sample": sample_ids.tolist()} | {name: _plain(values) for name, values in columns.items()}
+    rows = [dict(zip(parts, row, strict=True)) for row in zip(*parts.values(), strict=True)]
+    session.connection().execute(statement.values({name: bindparam(name) for name in columns}), rows)
 
 
 def turn(session: Session, audit_id: int) -> None:

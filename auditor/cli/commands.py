@@ -653,13 +653,16 @@ def people(name: str, controls: float | None, as_json: bool) -> None:
 @AS_JSON
 def review(name: str, apply_path: Path, reviewer: str | None, as_json: bool) -> None:
     """Read decisions on NAME from a file with the columns of an export."""
+    from auditor.audits import ranking
     from auditor.cli import output
     from auditor.review import decision_files
 
     refuse(name, "review", others=[REGRESSION])
     counts = decision_files.apply_file(name, apply_path, reviewer=reviewer_or_login(reviewer))
+    moved = ranking.of_newest(name)
     done = ", ".join(f"{count} {decision}" for decision, count in counts.items() if count)
-    output.done(f"{apply_path}: {done or 'no decisions in it'}.", {"decisions": counts}, as_json=as_json)
+    text = f"{apply_path}: {done or 'no decisions in it'}. {moved.sentence if moved else ''}".rstrip()
+    output.done(text, {"decisions": counts}, as_json=as_json)
 
 
 @cli.command()

@@ -156,11 +156,14 @@ def in_question(open_session: Session, dataset_id: int) -> NDArray[np.bool_]:
 
 
 def ranked(open_session: Session, audit: Audit, pool: NDArray[np.integer]) -> NDArray[np.int64]:
-    """What can be drawn, the most suspicious first; what the audit has no score for stands last."""
-    table = scores.table(open_session, audit.id)
-    rank = np.full(int(max(table.sample_id.max(), pool.max())) + 1, np.inf)
-    rank[table.sample_id.to_numpy(dtype=np.int64)] = table["rank"].to_numpy(dtype=np.float64)
-    return np.asarray(pool[np.argsort(rank[pool], kind="stable")], dtype=np.int64)
+    """What can be drawn, the most suspicious first; what the audit has no score for stands last.
+
+    By trust, as promises read it: the order of a list moves while people review.
+    """
+    known = scores.columns(open_session, audit.id, ("sample_id", "trust_score"))
+    trust = np.full(int(max(known["sample_id"].max(), pool.max())) + 1, np.nan)
+    trust[known["sample_id"]] = known["trust_score"]
+    return np.asarray(pool[np.argsort(trust[pool], kind="stable")], dtype=np.int64)
 
 
 def draw_in(

@@ -1,8 +1,8 @@
 """How far each label is to be trusted: witnesses, one pool of them, and what is read off it."""
 
 from auditor.statistics.trust.combining import Calibrated, Combined, Guess, Votes, combine
-from auditor.statistics.trust.pool import UNKNOWN, CrossFit, Pool
-from auditor.statistics.trust.reading import Reading
+from auditor.statistics.trust.pool import UNKNOWN, CrossFit, Pool, told
+from auditor.statistics.trust.reading import Reading, read
 from auditor.statistics.trust.sentences import trust_sentence
 from auditor.statistics.trust.witnesses import Witness, knows_by_heart, rank_percentiles
 
@@ -19,5 +19,7 @@ __all__ = [
     "combine",
     "knows_by_heart",
     "rank_percentiles",
+    "read",
+    "told",
     "trust_sentence",
 ]

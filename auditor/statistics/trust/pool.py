@@ -47,8 +47,8 @@ PARTS = 5
 """Of the samples: fitted is with all but one, read is that one."""
 START_RATE = 0.05
 """Share of T at the start of a fit that is spread over all classes, so that no cell begins at 0."""
-START_ROUNDS = 10
-"""Of EM for the T that a fit starts from."""
+ROUNDS = 10
+"""Of EM for T alone."""
 MOST_STEPS = 100
 LEAST_SUM = np.float32(1e-30)
 
@@ -164,6 +164,35 @@ def cross_fit(
     return CrossFit(tuple(names), tuple(pools), parts)
 
 
+def told(
+    fits: CrossFit,
+    opinions: Sequence[NDArray[np.floating]],
+    given_labels: NDArray[np.integer],
+    known: NDArray[np.integer],
+) -> CrossFit:
+    """Fit T alone anew, now that people decided more; a and b stay, so that a moment is enough.
+
+    Arguments as of ``cross_fit``. What people decide lies at the head of a ranking, where all witnesses err: a and
+    b fitted to few labels of that kind rank the rest worse, T does not (``benchmarks/results/ranking.md``).
+    """
+    num_classes = opinions[0].shape[1]
+    labeled, verified = np.asarray(given_labels) != UNLABELED, known != UNKNOWN
+    pools: list[Pool] = []
+    for part, pool in enumerate(fits.pools):
+        others = np.flatnonzero(labeled & (fits.parts != part))
+        step = max(1, -(-len(others) // FIT_ROWS))
+        sheet = sheet_of(opinions, np.union1d(others[::step], others[verified[others]]), given_labels, known)
+        cells = _cells(sheet, num_classes)
+        pooled = pool.true(sheet) * sheet.possible
+        first = pooled * pool.given_as(sheet)
+        first /= first.sum(axis=1, keepdims=True) + LEAST_SUM
+        transition, posterior, _ = _by_em(pooled, first, cells, num_classes)
+        pools.append(
+            dataclasses.replace(pool, transition=shrunk(transition, _wrong(posterior, cells, num_classes)))
+        )
+    return dataclasses.replace(fits, pools=tuple(pools))
+
+
 def all_alike(names: Sequence[str], num_samples: int, num_classes: int) -> CrossFit:
     """What stands in for a pool where nothing can be fitted: all witnesses count the same, and T says nothing."""
     weights, nothing = (
@@ -180,7 +209,7 @@ def fit(sheet: Sheet, num_classes: int) -> Pool:
     From the likeliest of these: all witnesses alike, or one alone, with the T that EM finds for it.
     """
     num_witnesses, num_rows = len(sheet.logs), max(1, len(sheet.given))
-    cells = sheet.classes.astype(np.int64) * num_classes + sheet.given[:, None]
+    cells = _cells(sheet, num_classes)
     start = _best_start(sheet, cells, num_classes)
     spread = (1 - START_RATE) * start.transition + START_RATE / num_classes
     first = np.concatenate([start.weights, start.bias, np.sqrt(spread).ravel()])
@@ -220,8 +249,7 @@ def fit(sheet: Sheet, num_classes: int) -> Pool:
     weights, bias, roots = _parted(best.x, num_witnesses, num_classes)
     squares = roots**2
     found = Pool(weights, bias, squares / squares.sum(axis=1, keepdims=True), -float(best.fun))
-    wrong = _sums(found.posterior(sheet), cells, num_classes)
-    np.fill_diagonal(wrong, 0.0)
+    wrong = _wrong(found.posterior(sheet), cells, num_classes)
     found = dataclasses.replace(found, transition=shrunk(found.transition, wrong))
     right = found.posterior(sheet)[sheet.classes == sheet.given[:, None]]
     return dataclasses.replace(found, rate=float(1.0 - right.sum(dtype=np.float64) / num_rows))
@@ -302,15 +330,22 @@ def _best_start(sheet: Sheet, cells: NDArray[np.int64], num_classes: int) -> Poo
     for weights in [np.full(num_witnesses, 1 / num_witnesses), *alone]:
         pool = Pool(weights, np.zeros(num_classes), np.eye(num_classes))
         pooled = pool.true(sheet) * sheet.possible
-        residual = pooled
-        for _ in range(START_ROUNDS):
-            counts = _sums(residual, cells, num_classes) + _prior(num_classes)
-            transition = counts / counts.sum(axis=1, keepdims=True)
-            joint = pooled * transition.astype(np.float32).ravel()[cells]
-            likely = joint.sum(axis=1, keepdims=True) + LEAST_SUM
-            residual = joint / likely
+        transition, _, likely = _by_em(pooled, pooled, cells, num_classes)
         found.append(Pool(weights, pool.bias, transition, float(np.log(likely, dtype=np.float64).sum())))
     return max(found, key=lambda one: one.log_likelihood)
+
+
+def _by_em(
+    pooled: NDArray[np.float32], posterior: NDArray[np.float32], cells: NDArray[np.int64], num_classes: int
+) -> tuple[NDArray[np.float64], NDArray[np.float32], NDArray[np.float32]]:
+    """T for ``pooled`` (n, C), the posterior (n, C) under it and each sample's likelihood (n, 1)."""
+    for _ in range(ROUNDS):
+        counts = _sums(posterior, cells, num_classes) + _prior(num_classes)
+        transition = counts / counts.sum(axis=1, keepdims=True)
+        joint = pooled * transition.astype(np.float32).ravel()[cells]
+        likely = joint.sum(axis=1, keepdims=True) + LEAST_SUM
+        posterior = joint / likely
+    return transition, posterior, likely
 
 
 def _parted(
@@ -322,6 +357,18 @@ def _parted(
 
 def _prior(num_classes: int) -> NDArray[np.float64]:
     return np.full((num_classes, num_classes), PRIOR_ROWS / num_classes) + np.eye(num_classes)
+
+
+def _cells(sheet: Sheet, num_classes: int) -> NDArray[np.int64]:
+    """(n, C) which cell of T each likely class of a sample and its given label are."""
+    return sheet.classes.astype(np.int64) * num_classes + sheet.given[:, None]
+
+
+def _wrong(posterior: NDArray[np.float32], cells: NDArray[np.int64], num_classes: int) -> NDArray[np.float64]:
+    """(K, K) [true, given] expected numbers of wrong labels, 0 on the diagonal."""
+    found = _sums(posterior, cells, num_classes)
+    np.fill_diagonal(found, 0.0)
+    return found
 
 
 def _sums(values: NDArray[np.float32], cells: NDArray[np.int64], num_classes: int) -> NDArray[np.float64]:

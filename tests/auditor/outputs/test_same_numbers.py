@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 from app.server import bench
 from app.session import readers, words
 from auditor import api
-from auditor.audits import arrays, progress, settle, statements
+from auditor.audits import arrays, progress, ranking, settle, statements
 from auditor.catalog import audits, scores
 from auditor.catalog.db import session
 from auditor.fiftyone_bridge import fields
@@ -41,6 +41,7 @@ def worked_on(audited: tuple[Digits, int], request: pytest.FixtureRequest) -> tu
     for sample_id in top.tolist():
         decision = "exclude" if digits.is_wrong[sample_id] else "keep"
         decisions.decide(1, sample_id, decision, reviewer="ada")
+    ranking.after_verdicts(audit_id)
     return digits, audit_id
 
 

@@ -316,3 +316,30 @@ def test_card__says_why_a_class_that_no_engine_sees_is_suggested(browser: Any, r
         name = names[int(given[sample])]
         assert (f"suggested by how often classes are labeled “{name}”" in words) == said
         page.close()
+
+
+def test_queue__what_is_in_view_stays_when_the_rest_is_ranked_anew(browser: Any, running: Server) -> None:
+    page = bench_of(browser, running, more="&suspects_show=undecided")
+    says = "Your 12 corrections moved 9 new ones up."
+    first, orders = shown_sample(page), []
+
+    def moved(route: Any) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, json=answer.json() | {"moved": None if orders else says})
+
+    def anew(route: Any) -> None:
+        answer = route.fetch()
+        items = [one for one in answer.json()["items"] if one["sample"] != shown_sample(page)]
+        orders.append([one["sample"] for one in items[::-1]])
+        route.fulfill(response=answer, json=answer.json() | {"items": items[::-1]})
+
+    page.route("**/bench/progress", moved)
+    page.route("**/bench/queue", anew)
+    page.keyboard.press("q")
+    page.locator(f"[data-testid=card]:not([data-sample='{first}'])").wait_for(timeout=WAIT_MS)
+    in_view = shown_sample(page)
+    wait_until(lambda: says in page.get_by_test_id("notice").inner_text(), "what moved")
+    page.locator("[data-testid=bench][data-state=ready]").wait_for(timeout=WAIT_MS)
+    assert shown_sample(page) == in_view
+    page.keyboard.press("q")
+    page.locator(f"[data-testid=card][data-sample='{orders[0][0]}']").wait_for(timeout=WAIT_MS)

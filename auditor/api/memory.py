@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 from PIL import Image
 
 from auditor.api.dataset import Dataset
@@ -27,11 +26,11 @@ from auditor.ground.errors import ImportRefusedError
 from auditor.ground.progress import OnProgress
 from auditor.ground.settings import settings
 from auditor.importing import imports
+from auditor.pictures.decoding import plain_pixels
 from auditor.pictures.sources import SPLITS
 
 BATCH = 500
 """Images that are held as PNG at once."""
-CHANNELS = (1, 3, 4)
 
 
 def kept(
@@ -56,7 +55,7 @@ def from_arrays(
 
     Args:
         images: N images, each (H, W), (H, W, C) or (C, H, W), uint8 in 0..255 or floats in [0, 1]; or PIL images.
-        labels: N class names, or whole numbers; None, NaN and -1 are unlabeled.
+        labels: N class names, or whole numbers, also as (N, 1); None, NaN and -1 are unlabeled.
         name: of the dataset.
         class_names: what the numbers mean; default: the numbers themselves.
         splits: N names such as ``train`` and ``test``.
@@ -68,6 +67,8 @@ def from_arrays(
     for what, values in (("images", images), ("labels", labels)):
         if np.ndim(values) == 0 if isinstance(values, np.ndarray) else not isinstance(values, Iterable):
             raise ImportRefusedError(f"{what} is {type(values).__name__} without entries; give one each.")
+    if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.shape[1] == 1:  # as MedMNIST has them
+        labels = labels[:, 0]
     names = [_label(label, row, class_names) for row, label in enumerate(labels)]
     if splits is not None and len(splits) != len(names):
         raise ImportRefusedError(f"splits has {len(splits)} entries and labels {len(names)}; give one each.")
@@ -270,31 +271,9 @@ def _label(value: Any, row: int, class_names: Sequence[str] | None) -> str:
 def _png(image: Any, row: int) -> bytes:
     stream = io.BytesIO()
     if not isinstance(image, Image.Image):
-        image = Image.fromarray(_pixels(np.asarray(image), row))
+        try:
+            image = Image.fromarray(plain_pixels(np.asarray(image)))
+        except ValueError as error:
+            raise ImportRefusedError(f"images[{row}] {error}.") from error
     image.save(stream, "PNG")
     return stream.getvalue()
-
-
-def _pixels(array: NDArray[Any], row: int) -> NDArray[np.uint8]:
-    """(H, W) or (H, W, C) uint8."""
-    if array.ndim == 3 and array.shape[0] in CHANNELS and array.shape[2] not in CHANNELS:
-        array = array.transpose(1, 2, 0)
-    if array.ndim == 3 and array.shape[2] == 1:
-        array = array[:, :, 0]
-    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in CHANNELS) or 0 in array.shape:
-        raise ImportRefusedError(
-            f"images[{row}] has the shape {array.shape}; give (H, W), (H, W, C) or (C, H, W)."
-        )
-    if array.dtype == np.uint8:
-        return np.ascontiguousarray(array)
-    if array.dtype == bool:
-        return array.astype(np.uint8) * 255
-    low, high = float(array.min()), float(array.max())
-    if np.issubdtype(array.dtype, np.floating) and low >= 0 and high <= 1:
-        return np.rint(array * 255).astype(np.uint8)
-    if np.issubdtype(array.dtype, np.integer) and low >= 0 and high <= 255:
-        return array.astype(np.uint8)
-    raise ImportRefusedError(
-        f"images[{row}] has values from {low:g} to {high:g}; give whole numbers in 0..255 or floats in [0, 1] "
-        "(images before normalisation)."
-    )

@@ -18,7 +18,7 @@ import io
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import imagehash
 import numpy as np
@@ -40,6 +40,8 @@ STRIP_PIXELS = 2**22
 """Of what is copied at a time."""
 MAX_FILE_BYTES = 256 * 2**20
 GREY_MODES = frozenset(["1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N", "F"])
+CHANNELS = (1, 3, 4)
+"""How many an array of an image may have."""
 ORIENTATION = 0x0112
 TURNS = {2: (0, True), 3: (2, False), 4: (2, True), 5: (3, True), 6: (3, False), 7: (1, True), 8: (1, False)}
 """By EXIF orientation: quarter turns to the left that make stored pixels upright, and whether they are mirrored."""
@@ -202,6 +204,33 @@ def channels_first(image: Image.Image) -> NDArray[np.uint8]:
     """An image of mode L or RGB as (C, H, W) uint8."""
     values = np.asarray(image)
     return values[None] if values.ndim == 2 else values.transpose(2, 0, 1)
+
+
+def plain_pixels(array: NDArray[Any]) -> NDArray[np.uint8]:
+    """An array that somebody has for an image as (H, W) or (H, W, C) uint8.
+
+    Raises:
+        ValueError: neither its shape nor its values are an image's; the text says which are.
+    """
+    if array.ndim == 3 and array.shape[0] in CHANNELS and array.shape[2] not in CHANNELS:
+        array = array.transpose(1, 2, 0)
+    if array.ndim == 3 and array.shape[2] == 1:
+        array = array[:, :, 0]
+    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in CHANNELS) or 0 in array.shape:
+        raise ValueError(f"has the shape {array.shape}; give (H, W), (H, W, C) or (C, H, W)")
+    if array.dtype == np.uint8:
+        return np.ascontiguousarray(array)
+    if array.dtype == bool:
+        return array.astype(np.uint8) * 255
+    low, high = float(array.min()), float(array.max())
+    if np.issubdtype(array.dtype, np.floating) and low >= 0 and high <= 1:
+        return np.rint(array * 255).astype(np.uint8)
+    if np.issubdtype(array.dtype, np.integer) and low >= 0 and high <= 255:
+        return array.astype(np.uint8)
+    raise ValueError(
+        f"has values from {low:g} to {high:g}; give whole numbers in 0..255 or floats in [0, 1] (images before "
+        "normalisation)"
+    )
 
 
 def fit(image: Image.Image, size: int) -> Image.Image:

@@ -17,6 +17,7 @@ from auditor.pictures.sources.annotations import (
     NamedSource,
     numbers_of,
 )
+from auditor.pictures.sources.array_files import ArraySource, are_arrays
 from auditor.pictures.sources.arrow_files import saved_files
 from auditor.pictures.sources.columns import PATH_NAMES, columns_taken, find_column
 from auditor.pictures.sources.exports import classes_named, review_time, several_labels
@@ -90,7 +91,7 @@ NAMED = ("fiftyone:", "torchvision:")
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
 KINDS = (
     "a folder of class folders, a CSV or TSV, Parquet, a zip or tar, a file of annotations (metadata.jsonl, COCO, "
-    "Label Studio, Labelbox, CVAT, val.txt), a folder of save_to_disk or TFDS, an address (s3://, gs://, "
+    "Label Studio, Labelbox, CVAT, val.txt), .npz, a folder of save_to_disk or TFDS, an address (s3://, gs://, "
     "https://), fiftyone:NAME or torchvision:NAME"
 )
 
@@ -189,6 +190,8 @@ def _open_path(
     suffix = path.suffix.lower()
     if is_tar(path.name):
         return _open_tar(path, options)
+    if are_arrays(path):
+        return ArraySource(path, options)
     annotations = annotation_format(path, options)
     if options.boxes and (annotations is None or annotations.kind != "coco_boxes"):
         raise ImportRefusedError(f"{path} is no COCO file with boxes; leave boxes out.", field="boxes")
@@ -258,6 +261,8 @@ def _open_fetched(address: str, options: SourceOptions) -> Source:
 
 
 def _open_folder(path: Path, options: SourceOptions) -> Source:
+    if are_arrays(path):
+        return ArraySource(path, options)
     if is_tfds(path):
         return TfdsSource(path, options)
     saved = saved_files(path)
@@ -292,6 +297,9 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
         shards = [file for file in below if is_tar(file.name)]
         if shards:
             return WebDatasetSource(shards, path, options)
+        arrays = {file.parent for file in below if are_arrays(file)}
+        if len(arrays) == 1 and are_arrays(inner := arrays.pop()):
+            return ArraySource(inner, options)
         if any(is_tfds(file.parent) for file in below):
             inner = next(file.parent for file in below if is_tfds(file.parent))
             raise ImportRefusedError(f"{path} holds a folder of TFDS; name it: {inner}.") from None

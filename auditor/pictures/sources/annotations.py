@@ -1,12 +1,11 @@
 """Files that other tools write about images: read as rows, and written again with cleaned labels.
 
 Each format is read for one class an image, and is written back as it came in, with everything else in it unchanged
-(``boxes`` and ``labelbox`` hold two more, ``formats`` chooses):
+(``boxes``, ``labelbox`` and ``json_records`` hold more, ``formats`` chooses):
 
 =====================  ====================================================================================
-``metadata.jsonl``     one JSON object a line with ``file_name`` and a label (Hugging Face's image folders)
 COCO                   ``images``, ``annotations``, ``categories``: the category of an image's annotations
-Label Studio           a list of tasks, JSON or JSON-MIN: the choice of the newest annotation
+Label Studio           a list of tasks: the choice of the newest annotation
 CVAT                   "CVAT for images": the tag of an image
 ImageNet's lists       ``val.txt``: a path and a class number a line
 =====================  ====================================================================================
@@ -24,9 +23,9 @@ from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 from auditor.ground.errors import ImportRefusedError
-from auditor.ground.files import LongLineError, lines_of, text_of
+from auditor.ground.files import text_of
 from auditor.ground.numbers import number_text, read_number
-from auditor.pictures.sources.columns import LABEL_NAMES, PATH_NAMES, choose_column, path_on_disk
+from auditor.pictures.sources.columns import choose_column, path_on_disk
 from auditor.pictures.sources.folder import has_broken_text
 from auditor.pictures.sources.reading import UnreadableError, is_on_stored, placed_region
 from auditor.pictures.sources.roots import images_at
@@ -41,7 +40,6 @@ from auditor.pictures.sources.rows import (
     SourceInfo,
     SourceOptions,
     SourceRow,
-    class_name,
     is_whole,
     numbered,
     printable,
@@ -209,88 +207,6 @@ class ListedFolder(AnnotationSource):
     def write_again(self, out: Path, outcomes: Outcomes, class_names: Sequence[str]) -> None:
         """See ``sources.Rewritable``."""
         super().write_again(out / self._file.name, outcomes, class_names)
-
-
-class JsonLines(Format):
-    """One JSON object a line, with a path and a label: rows are counted from 1."""
-
-    kind = "jsonl"
-
-    def __init__(self, file: Path, options: SourceOptions) -> None:
-        """Read the first line.
-
-        Raises:
-            ImportRefusedError: no JSON object, or no path or label in it.
-        """
-        self._file = file
-        first = next(json_lines(self._file), None)
-        if first is None:
-            raise ImportRefusedError(f"{file} is empty; write one JSON object a line.")
-        self.columns = tuple(first[1])
-        if any(map(has_broken_text, self.columns)):
-            raise ImportRefusedError(f"{file.name}, row {first[0]}: a key is no valid text; correct it.")
-        self._path = choose_column(file.name, self.columns, "path", options.path_column, PATH_NAMES)
-        self._label = choose_column(file.name, self.columns, "label", options.label_column, LABEL_NAMES)
-        self.path_column, self.label_column = self._path, self._label
-
-    def entries(self) -> Iterator[Entry]:
-        """See ``Format``."""
-        for row, value in json_lines(self._file):
-            label, problem = None, None
-            try:
-                label = class_name(value.get(self._label), self._label)
-            except ValueError as error:
-                problem = str(error)
-            yield Entry(
-                row,
-                str(value.get(self._path) or ""),
-                label,
-                str(value.get("split") or "") or None,
-                {name: _cell(value.get(name)) for name in self.columns},
-                problem,
-            )
-
-    def rewritten(self, outcome: Outcome) -> str:
-        """See ``Format``."""
-        kept = []
-        for _, value in json_lines(self._file):
-            label = outcome(str(value.get(self._path) or ""))
-            if label is None:
-                continue
-            if label and isinstance(value.get(self._label), int):
-                value[self._label] = int(self._numbered(label))
-            elif label:
-                value[self._label] = label
-            kept.append(value)
-        return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in kept)
-
-
-def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(row from 1, JSON object) of every line that is not empty.
-
-    Raises:
-        ImportRefusedError: a line is no JSON object; the text names its row.
-    """
-    row = 0
-    try:
-        with file.open(encoding="utf-8-sig") as lines:
-            for row, line in enumerate(lines_of(lines, file.name), start=1):
-                if not line.strip():
-                    continue
-                value = json.loads(line)
-                if not isinstance(value, dict):
-                    raise ImportRefusedError(
-                        f"{file.name}, row {row}: is no JSON object; write one per line."
-                    )
-                yield row, value
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ImportRefusedError(
-            f"{file.name}, row {row}: is no JSON ({getattr(error, 'msg', error)}); correct it."
-        ) from error
-    except LongLineError as error:
-        raise ImportRefusedError(f"{error}; write one object a line.") from error
-    except UnicodeDecodeError as error:
-        raise ImportRefusedError(f"{file.name} is not UTF-8 text ({error.reason}); save it so.") from error
 
 
 class Coco(Format):
@@ -474,51 +390,6 @@ class LabelStudio(Format):
         return next((one for one in _results(task) if own is None or one.get("from_name", own) == own), None)
 
 
-class LabelStudioMin(Format):
-    """Label Studio's JSON-MIN, one flat object a task; rows are the tasks' places from 0."""
-
-    kind = "label_studio"
-
-    def __init__(self, file: Path, tasks: list[Any], options: SourceOptions) -> None:
-        """``tasks`` is the whole file. The question is named by ``options.label_column`` or found by its name.
-
-        Raises:
-            ImportRefusedError: no question is named, and none has a usual name.
-        """
-        self._tasks = [task if isinstance(task, dict) else {} for task in tasks]
-        self.columns = tuple(dict.fromkeys(name for task in self._tasks for name in task))
-        self._label = choose_column(file.name, self.columns, "label", options.label_column, LABEL_NAMES)
-        self.label_column = self._label
-
-    def entries(self) -> Iterator[Entry]:
-        """See ``Format``."""
-        for row, task in enumerate(self._tasks):
-            label, problem = None, None
-            if isinstance(task.get(self._label), dict):
-                problem = "has several choices; one class per image can be audited"
-            else:
-                try:
-                    label = class_name(task.get(self._label), self._label)
-                except ValueError as error:
-                    problem = str(error)
-            extra = {name: _cell(task.get(name)) for name in self.columns}
-            yield Entry(row, _picture_of(task), label, extra=extra, problem=problem)
-
-    def rewritten(self, outcome: Outcome) -> str:
-        """See ``Format``."""
-        decided = [(task, outcome(_picture_of(task))) for task in self._tasks]
-        kept = [
-            task | ({self._label: label} if label else {}) for task, label in decided if label is not None
-        ]
-        return json.dumps(kept, ensure_ascii=False)
-
-
-def is_flat(tasks: list[Any]) -> bool:
-    """Whether Label Studio's tasks are those of JSON-MIN."""
-    first = tasks[0] if tasks else None
-    return isinstance(first, dict) and "annotator" in first and "data" not in first
-
-
 def one_question(file: Path, asked: Iterable[Iterable[str]], options: SourceOptions) -> str | None:
     """The question whose answers are the labels: the one that is named, or the only one; None: nothing is asked.
 
@@ -541,7 +412,7 @@ def _picture_of(data: dict[str, Any]) -> str:
     """The image's path as the server stores it: ``?d=`` of local files, or what follows ``/data/upload/``."""
     text = next(
         (str(data[name]) for name in ("image", "img", "picture", "photo") if data.get(name)),
-        next((value for value in data.values() if _is_image(value)), ""),
+        next((value for value in data.values() if is_image(value)), ""),
     )
     return path_on_disk(text)
 
@@ -656,12 +527,6 @@ def _controls(result: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 def _lies_in(path: str, folder: Path) -> bool:
     try:
         FolderTree(folder).locate(path)
@@ -670,7 +535,7 @@ def _lies_in(path: str, folder: Path) -> bool:
     return True
 
 
-def _is_image(value: Any) -> bool:
+def is_image(value: Any) -> bool:
     return isinstance(value, str) and urlsplit(value).path.lower().endswith(IMAGE_SUFFIXES)
 
 

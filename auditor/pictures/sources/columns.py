@@ -23,6 +23,7 @@ PATH_NAMES = (
         "img",
     ),
     *("image_file", "image_filename", "relative_path", "image_name", "img_name", "imagename", "image_index"),
+    *("image_url", "image_uri", "imagegcsuri", "source-ref", "url", "uri"),
 )
 ID_NAMES = ("image_id", "img_id", "imageid", "id_code", "uuid", "id", "key", "name")
 """Columns whose cells may be the names of images without their suffix."""

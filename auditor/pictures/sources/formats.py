@@ -13,15 +13,14 @@ from auditor.pictures.sources.annotations import (
     Cvat,
     Format,
     ImageList,
-    JsonLines,
     LabelStudio,
-    LabelStudioMin,
-    is_flat,
 )
 from auditor.pictures.sources.boxes import CocoBoxes
+from auditor.pictures.sources.json_records import SOURCE, GroundTruth, JsonLines, json_format, json_lines
 from auditor.pictures.sources.labelbox import Labelbox, is_labelbox
 from auditor.pictures.sources.rows import IMAGE_SUFFIXES, SourceOptions, is_whole
 
+LINES = (".jsonl", ".ndjson", ".manifest")
 MOST_BYTES = 2**31
 """Of a document."""
 
@@ -33,8 +32,8 @@ def annotation_format(file: Path, options: SourceOptions) -> Format | None:
         ImportRefusedError: a ``.json``, ``.jsonl`` or ``.xml`` that cannot be read or is of no known format.
     """
     suffix = file.suffix.lower()
-    if suffix in (".jsonl", ".ndjson"):
-        return Labelbox(file, options) if is_labelbox(file) else JsonLines(file, options)
+    if suffix in LINES:
+        return _of_lines(file, options)
     if suffix == ".xml":
         return Cvat(file)
     if suffix == ".txt":
@@ -53,11 +52,29 @@ def annotation_format(file: Path, options: SourceOptions) -> Format | None:
         isinstance(value.get(k), list) for k in ("images", "annotations", "categories")
     ):
         return CocoBoxes(file, value) if options.boxes else Coco(file, value)
-    if isinstance(value, list):
-        return LabelStudioMin(file, value, options) if is_flat(value) else LabelStudio(file, value, options)
-    raise ImportRefusedError(
-        f"{file} is neither COCO (images, annotations, categories) nor a list of Label Studio's tasks."
-    )
+    if isinstance(value, list) and (not value or _is_task(value[0])):
+        return LabelStudio(file, value, options)
+    found = json_format(file, value, options)
+    if found is None:
+        raise ImportRefusedError(
+            f"{file} is neither COCO (images, annotations, categories), nor a list of Label Studio's tasks or of "
+            "objects with a path and a label each."
+        )
+    return found
+
+
+def _is_task(value: object) -> bool:
+    """Whether it is one of Label Studio's tasks, or nothing that is known."""
+    if not isinstance(value, dict) or "annotations" in value:
+        return True
+    return isinstance(value.get("data"), dict) or value.keys() == {"data"}
+
+
+def _of_lines(file: Path, options: SourceOptions) -> Format:
+    if is_labelbox(file):
+        return Labelbox(file, options)
+    is_manifest = SOURCE in next(json_lines(file), (0, {}))[1]
+    return (GroundTruth if is_manifest else JsonLines)(file, options)
 
 
 def _is_image_list(file: Path) -> bool:

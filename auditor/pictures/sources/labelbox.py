@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from auditor.pictures.sources.annotations import Entry, Format, Outcome, json_lines, one_question
+from auditor.pictures.sources.annotations import Entry, Format, Outcome, one_question
+from auditor.pictures.sources.json_records import json_lines
 from auditor.pictures.sources.rows import IMAGE_SUFFIXES, SourceOptions
 
 OF_THE_OPTION = ("name", "value", "feature_schema_id")

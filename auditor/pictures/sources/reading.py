@@ -22,6 +22,7 @@ from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import open_below
 from auditor.pictures.decoding import MAX_FILE_BYTES, TURNS, ImageError, Probe, probe, upright
 from auditor.pictures.sources.addresses import is_remote, path_of
+from auditor.pictures.sources.array_files import are_arrays, read_entry
 from auditor.pictures.sources.arrow_files import ArrowFile
 from auditor.pictures.sources.parquet_files import image_column, layout_of, open_columns, split_location
 from auditor.pictures.sources.records import read_record
@@ -31,7 +32,8 @@ from auditor.pictures.sources.tars import is_tar, read_member
 from auditor.pictures.sources.trees import PathError, checked_relative, open_zip
 
 PACKED = re.compile(
-    r"(.+?(?:\.parquet|\.pq|\.arrow|\.tfrecord[^/#]*(?=#)|\.tar|\.tar\.gz|\.tgz|\.tar\.bz2|\.tar\.xz))([#/].+)",
+    r"(.+?(?:\.parquet|\.pq|\.arrow|\.tfrecord[^/#]*(?=#)|\.tar|\.tar\.gz|\.tgz|\.tar\.bz2|\.tar\.xz"
+    r"|\.npz(?=/)|\.npy(?=#)|idx[34]-[a-z]+(?:\.gz)?(?=#)))([#/].+)",
     re.IGNORECASE | re.DOTALL,
 )
 """A file below the root that holds many images, and the place of one in it."""
@@ -174,6 +176,9 @@ def _whole(data: bytes) -> bytes:
 
 def _packed(file: str, inner: str, below: str | None = None) -> bytes:
     """An image inside a file below the root: ``#ROW:COLUMN`` of a table, ``/MEMBER`` of an archive."""
+    if are_arrays(Path(file)):
+        place, _, number = f"{os.path.basename(file)}{inner}".rpartition("#")
+        return read_entry(os.path.dirname(file), place, _split(f"#{number}")[1])
     if inner.startswith("/"):
         return _whole(read_member(file, inner[1:], below))
     _, row, column = _split(inner)

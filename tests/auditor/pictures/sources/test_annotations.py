@@ -374,7 +374,7 @@ def test_annotations__a_damaged_file_is_one_line(tmp_path: Path, name: str, text
 @pytest.mark.parametrize(
     ("name", "text", "row"),
     [
-        ("a.jsonl", '{"file_name": "images/0.png", "label": [1]}\n', 1),
+        ("a.jsonl", '{"file_name": "images/0.png", "label": [1, 2]}\n', 1),
         ("a.txt", "images/0.png 0\nimages/1.png one\n", 2),
         ("a.json", '[{"data": 3}]', 0),
         ("a.json", '[{"data": {"image": "images/nine.png"}, "annotations": []}]', 0),

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
+from auditor.ground.errors import ImportRefusedError
 from auditor.importing.imports import import_dataset
 from auditor.outputs.export import export
-from auditor.pictures.sources import Problem, SourceOptions, SourceRow, open_here, remarks
+from auditor.pictures.sources import (
+    Problem,
+    Rewritable,
+    SourceOptions,
+    SourceRow,
+    open_here,
+    read_bytes,
+    remarks,
+)
 from tests.auditor.pictures.sources.test_layout import _picture
 
 Meant = dict[str, tuple[str | None, str | None]]
@@ -142,3 +155,177 @@ def test_export__as_source_writes_the_file_of_each_split(home: Path, tmp_path: P
     export("a", tmp_path / "out", as_source=True)
     for file in ("train/metadata.jsonl", "test/metadata.jsonl"):
         assert (tmp_path / "out" / file).read_text() == (tmp_path / "set" / file).read_text()
+
+
+def _arrays(first: str, second: str) -> dict[str, np.ndarray]:
+    """Two pairs of images and labels under names such as ``{}_images``."""
+    images = np.random.default_rng(0).integers(0, 255, (5, 8, 8, 3), np.uint8)
+    labels = np.array([0, 1, 0, 1, 1])
+    return {
+        first.format("train"): images[:3],
+        second.format("train"): labels[:3],
+        first.format("test"): images[3:],
+        second.format("test"): labels[3:],
+    }
+
+
+def _idx(values: np.ndarray) -> bytes:
+    kind = {1: 8, 4: 12}[values.dtype.itemsize]
+    sizes = b"".join(size.to_bytes(4, "big") for size in values.shape)
+    return bytes([0, 0, kind, values.ndim]) + sizes + values.astype(values.dtype.newbyteorder(">")).tobytes()
+
+
+def _npz(folder: Path, first: str, second: str, *, packed: bool = True, column: bool = False) -> Path:
+    arrays = _arrays(first, second)
+    if column:
+        arrays = {name: one if one.ndim > 2 else one[:, None] for name, one in arrays.items()}
+    (np.savez_compressed if packed else np.savez)(folder / "set.npz", **arrays)  # type: ignore[operator]
+    return folder / "set.npz"
+
+
+def _idx_files(folder: Path, *, packed: bool, dot: str = "-", wrapper: str = "") -> Path:
+    place = folder / "mnist" / wrapper
+    place.mkdir(parents=True)
+    for split, part in (("train", slice(0, 3)), ("t10k", slice(3, 5))):
+        arrays = _arrays("{}-images", "{}-labels")
+        images = np.concatenate([arrays["train-images"], arrays["test-images"]])[part, :, :, 0]
+        labels = np.concatenate([arrays["train-labels"], arrays["test-labels"]])[part].astype(np.uint8)
+        for name, values in ((f"images{dot}idx3-ubyte", images), (f"labels{dot}idx1-ubyte", labels)):
+            data = _idx(values)
+            file = place / f"{split}-{name}{'.gz' if packed else ''}"
+            file.write_bytes(gzip.compress(data) if packed else data)
+    return folder / "mnist"
+
+
+def _npy(folder: Path) -> Path:
+    for name, values in _arrays("X_{}", "y_{}").items():
+        np.save(folder / f"{name}.npy", values)
+    return folder
+
+
+ARRAYS: dict[str, Callable[[Path], Path]] = {
+    "MedMNIST": lambda folder: _npz(folder, "{}_images", "{}_labels", column=True),
+    "Keras": lambda folder: _npz(folder, "x_{}", "y_{}"),
+    "the split first": lambda folder: _npz(folder, "{}_x", "{}_y", packed=False),
+    "in capitals": lambda folder: _npz(folder, "X_{}", "Y_{}"),
+    "MNIST": lambda folder: _idx_files(folder, packed=False),
+    "MNIST, packed, as torchvision keeps it": lambda folder: _idx_files(folder, packed=True, wrapper="raw"),
+    "MNIST of Kaggle": lambda folder: _idx_files(folder, packed=False, dot="."),
+    "files of NumPy": _npy,
+}
+
+
+@pytest.mark.parametrize("name", list(ARRAYS))
+def test_open_source__arrays_are_read_by_their_names_and_come_back_as_they_were(
+    tmp_path: Path, name: str
+) -> None:
+    path = ARRAYS[name](tmp_path)
+    source = open_here(str(path), SourceOptions())
+    rows = [row for row in source.rows() if isinstance(row, SourceRow)]
+    by_split = [(row.split, row.label) for row in rows]
+    assert sorted(by_split, key=str) == sorted(
+        [("train", "0"), ("train", "1"), ("train", "0"), ("test", "1"), ("test", "1")], key=str
+    )
+    pictures = [read_bytes(source.info.root, row.location) for row in rows]
+    assert pictures == list(source.payloads(row.location for row in rows))
+    values = [np.asarray(Image.open(io.BytesIO(data))) for data in pictures]
+    images = np.concatenate(list(_arrays("{}_x", "{}_y").values())[::2])
+    wanted = images if values[0].ndim == 3 else images[..., 0]
+    order = [0, 1, 2, 3, 4] if rows[0].split == "train" else [3, 4, 0, 1, 2]
+    assert all(np.array_equal(one, wanted[at]) for one, at in zip(values, order, strict=True))
+    assert isinstance(source, Rewritable)
+    out = tmp_path / "again" if path.is_dir() else tmp_path / "again.npz"
+    source.write_again(out, ["1", "", None, "", ""], ["0", "1"])
+    again = open_here(str(out), SourceOptions())
+    kept = [row for row in again.rows() if isinstance(row, SourceRow)]
+    assert [(row.split, row.label) for row in kept] == [
+        (row.split, "1" if at == 0 else row.label) for at, row in enumerate(rows) if at != 2
+    ]
+    assert [pictures[at] for at in (0, 1, 3, 4)] == list(again.payloads(row.location for row in kept))
+
+
+def test_open_source__arrays_with_names_of_classes_and_without(tmp_path: Path) -> None:
+    images = np.zeros((3, 6, 6), np.uint16)
+    np.savez(tmp_path / "a.npz", images=images, labels=[1, 0, -1], class_names=np.array(["cat", "dog"]))
+    assert [label for label, _ in found(tmp_path / "a.npz").values()] == ["dog", "cat", None]
+    np.savez(tmp_path / "b.npz", arr_0=images, arr_1=np.eye(3, dtype=int))
+    assert [label for label, _ in found(tmp_path / "b.npz").values()] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "text"),
+    [
+        ({"a": np.zeros((3, 6, 6))}, "no arrays that are clearly images and labels"),
+        ({"images": np.zeros((3, 6, 6)), "labels": np.zeros(2)}, "3 images and .* 2 labels"),
+        ({"images": np.zeros((3, 6, 6, 6)), "labels": np.zeros(3)}, r"has the shape \(3, 6, 6, 6\)"),
+        ({"images": np.zeros((3, 6, 6)), "labels": np.array([{}, 1, 2])}, "holds Python objects"),
+    ],
+)
+def test_open_source__arrays_that_are_no_set_are_refused(
+    tmp_path: Path, arrays: dict[str, np.ndarray], text: str
+) -> None:
+    np.savez(tmp_path / "a.npz", **arrays)  # type: ignore[arg-type]
+    with pytest.raises(ImportRefusedError, match=text):
+        open_here(str(tmp_path / "a.npz"), SourceOptions())
+
+
+PATHS = ("images/0.png", "images/1.png", "images/2.png")
+CLASSES = ("cat", "dog", "cat")
+RECORDS = [{"image": path, "label": label} for path, label in zip(PATHS, CLASSES, strict=True)]
+FILES: dict[str, tuple[str, object]] = {
+    "a list of records": ("a.json", RECORDS),
+    "records in an object": ("a.json", {"version": 1, "data": RECORDS}),
+    "records with a list of one label": ("a.json", [one | {"label": [one["label"]]} for one in RECORDS]),
+    "records with other names": (
+        "a.json",
+        [{"my picture": one["image"], "category": one["label"], "n": 1} for one in RECORDS],
+    ),
+    "FiftyOne, numbers": (
+        "labels.json",
+        {"classes": ["cat", "dog"], "labels": {"0": 0, "images/1": 1, "2": 0}},
+    ),
+    "FiftyOne, names": ("labels.json", {"classes": None, "labels": {"0": "cat", "1": "dog", "2": "cat"}}),
+    "FiftyOne, with confidence": (
+        "labels.json",
+        {
+            "classes": ["cat", "dog"],
+            "labels": {str(n): {"label": n % 2, "confidence": 0.5} for n in range(3)},
+        },
+    ),
+    "names of files": ("a.json", dict(zip(PATHS, CLASSES, strict=True))),
+    "Ground Truth": (
+        "output.manifest",
+        [
+            {
+                "source-ref": f"s3://bucket/{path}",
+                "animal": CLASSES.index(label),
+                "animal-metadata": {"class-name": label, "confidence": 0.9},
+            }
+            for path, label in zip(PATHS, CLASSES, strict=True)
+        ],
+    ),
+    "Azure": (
+        "a.jsonl",
+        [
+            {"image_url": f"AmlDatastore://store/{path}", "label": label}
+            for path, label in zip(PATHS, CLASSES, strict=True)
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(FILES))
+def test_open_source__json_of_other_tools_is_read_and_written_again(tmp_path: Path, name: str) -> None:
+    put(tmp_path, *PATHS)
+    file, value = FILES[name]
+    is_lines = not file.endswith(".json")
+    assert isinstance(value, (list, dict))
+    text = "".join(json.dumps(one) + "\n" for one in value) if is_lines else json.dumps(value)
+    (tmp_path / file).write_text(text)
+    assert found(tmp_path / file) == {path: (label, None) for path, label in zip(PATHS, CLASSES, strict=True)}
+    source = open_here(str(tmp_path / file), SourceOptions())
+    assert isinstance(source, Rewritable)
+    source.write_again(tmp_path / f"b{file}", ["", "", ""], ["cat", "dog"])
+    assert (tmp_path / f"b{file}").read_text() == text
+    source.write_again(tmp_path / f"b{file}", ["dog", "", None], ["cat", "dog"])
+    assert found(tmp_path / f"b{file}") == {PATHS[0]: ("dog", None), PATHS[1]: ("dog", None)}

@@ -1,0 +1,327 @@
+"""Files of JSON with a flat object an image: rows, written again in the same form.
+
+=====================  ====================================================================================
+``metadata.jsonl``     one object a line, as of Hugging Face's image folders, Azure and others
+records                a list of objects, as pandas writes it, also as the one list of an object; Label Studio's
+                       JSON-MIN
+Ground Truth           the ``.manifest`` of SageMaker: ``source-ref``, and a job with its ``-metadata``
+labels by name         ``{"classes": ..., "labels": {name: class}}`` of FiftyOne, or ``{name: class}`` alone
+=====================  ====================================================================================
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from auditor.ground.errors import ImportRefusedError
+from auditor.ground.files import LongLineError, lines_of
+from auditor.pictures.sources.annotations import Entry, Format, Outcome, is_image
+from auditor.pictures.sources.columns import (
+    ID_NAMES,
+    LABEL_NAMES,
+    PATH_NAMES,
+    choose_column,
+    find_column,
+    path_on_disk,
+)
+from auditor.pictures.sources.folder import has_broken_text
+from auditor.pictures.sources.rows import SourceOptions, class_name, printable
+
+SOURCE, METADATA = "source-ref", "-metadata"
+"""Of Ground Truth."""
+
+
+class Records(Format):
+    """Objects with a path and a label each."""
+
+    kind = "json"
+
+    def __init__(
+        self, file: Path, first: dict[str, Any], columns: Iterable[str], options: SourceOptions
+    ) -> None:
+        """``first`` is the first object; its values tell which column holds the images.
+
+        Raises:
+            ImportRefusedError: no path or label among ``columns``.
+        """
+        self._file = file
+        self.columns = tuple(columns)
+        if any(map(has_broken_text, self.columns)):
+            raise ImportRefusedError(f"{file.name}: a key is no valid text; correct it.")
+        named = find_column(self.columns, PATH_NAMES)
+        seen = next((name for name, value in first.items() if is_image(value)), None)
+        path = options.path_column or named or seen
+        self._path = choose_column(file.name, self.columns, "path", path, ID_NAMES)
+        self._label = self._label_column(options)
+        self.path_column, self.label_column = self._path, self._label
+
+    def _label_column(self, options: SourceOptions) -> str:
+        return choose_column(self._file.name, self.columns, "label", options.label_column, LABEL_NAMES)
+
+    @abstractmethod
+    def values(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Row and object."""
+
+    @abstractmethod
+    def text(self, kept: list[dict[str, Any]]) -> str:
+        """The file with these objects."""
+
+    def _label_of(self, value: dict[str, Any]) -> str | None:
+        said = value.get(self._label)
+        if (isinstance(said, dict) and "choices" in said) or (isinstance(said, list) and len(said) > 1):
+            raise ValueError("has several choices; one class per image can be audited")
+        return class_name(next(iter(said), None) if isinstance(said, list) else said, self._label)
+
+    def _relabel(self, value: dict[str, Any], label: str) -> None:
+        said = value.get(self._label)
+        new = int(self._numbered(label)) if isinstance(said, int) else label
+        value[self._label] = [new] if isinstance(said, list) else new
+
+    def _path_of(self, value: dict[str, Any]) -> str:
+        said = value.get(self._path)
+        return "" if said is None else path_on_disk(str(said))
+
+    def entries(self) -> Iterator[Entry]:
+        """See ``Format``."""
+        for row, value in self.values():
+            label, problem = None, None
+            try:
+                label = self._label_of(value)
+            except ValueError as error:
+                problem = str(error)
+            extra = {name: _cell(value.get(name)) for name in self.columns}
+            split = value.get("split")
+            yield Entry(
+                row,
+                self._path_of(value),
+                label,
+                split if isinstance(split, str) and split else None,
+                extra,
+                problem,
+            )
+
+    def rewritten(self, outcome: Outcome) -> str:
+        """See ``Format``."""
+        kept = []
+        for _, value in self.values():
+            label = outcome(self._path_of(value))
+            if label is not None:
+                if label:
+                    self._relabel(value, label)
+                kept.append(value)
+        return self.text(kept)
+
+
+class JsonLines(Records):
+    """One JSON object a line: rows are counted from 1."""
+
+    kind = "jsonl"
+
+    def __init__(self, file: Path, options: SourceOptions) -> None:
+        """Read the first line.
+
+        Raises:
+            ImportRefusedError: no JSON object, or no path or label in it.
+        """
+        first = next(json_lines(file), None)
+        if first is None:
+            raise ImportRefusedError(f"{file} is empty; write one JSON object a line.")
+        super().__init__(file, first[1], first[1], options)
+
+    def values(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """See ``Records``."""
+        yield from json_lines(self._file)
+
+    def text(self, kept: list[dict[str, Any]]) -> str:
+        """See ``Records``."""
+        return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in kept)
+
+
+class JsonList(Records):
+    """A list of objects, or an object with one such list in it; rows are counted from 0."""
+
+    def __init__(self, file: Path, value: Any, options: SourceOptions) -> None:
+        """``value`` is the whole file."""
+        self._value = value
+        self._key = None if isinstance(value, list) else next(iter(_lists_of_records(value)))
+        self._records = value if self._key is None else value[self._key]
+        columns = dict.fromkeys(name for one in self._records if isinstance(one, dict) for name in one)
+        if "annotator" in columns:
+            self.kind = "label_studio"
+        super().__init__(file, self._records[0], columns, options)
+
+    def values(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """See ``Records``."""
+        for row, one in enumerate(self._records):
+            yield row, one if isinstance(one, dict) else {}
+
+    def text(self, kept: list[dict[str, Any]]) -> str:
+        """See ``Records``."""
+        return json.dumps(kept if self._key is None else self._value | {self._key: kept}, ensure_ascii=False)
+
+
+class GroundTruth(JsonLines):
+    """SageMaker's manifest: the job's number, and the class's name in the job's metadata."""
+
+    kind = "ground_truth"
+
+    def _label_column(self, options: SourceOptions) -> str:
+        jobs = [name for name in self.columns if f"{name}{METADATA}" in self.columns]
+        if options.label_column is None and len(jobs) > 1:
+            raise ImportRefusedError(
+                f"{self._file.name} has labels of several jobs ({printable(', '.join(jobs))}); name one.",
+                field="label_column",
+            )
+        named = options.label_column or (jobs[0] if jobs else None)
+        return choose_column(self._file.name, self.columns, "label", named, LABEL_NAMES)
+
+    def _label_of(self, value: dict[str, Any]) -> str | None:
+        about = value.get(f"{self._label}{METADATA}")
+        about = about if isinstance(about, dict) else {}
+        if isinstance(about.get("class-map"), dict):
+            names = [str(name) for name in about["class-map"].values()]
+            if len(names) > 1:
+                raise ValueError(f"{self._label} has several classes; one class per image can be audited")
+            return names[0] if names else None
+        return class_name(about.get("class-name", value.get(self._label)), self._label)
+
+    def rewritten(self, outcome: Outcome) -> str:
+        """See ``Format``."""
+        self._numbers = {self._label_of(value): value.get(self._label) for _, value in self.values()}
+        return super().rewritten(outcome)
+
+    def _relabel(self, value: dict[str, Any], label: str) -> None:
+        about = value.setdefault(f"{self._label}{METADATA}", {})
+        number = self._numbers.get(label)
+        if number is None:
+            used = [one for one in self._numbers.values() if isinstance(one, int)]
+            number = self._numbers[label] = max(used, default=-1) + 1
+        value[self._label] = number
+        if "class-map" in about:
+            about["class-map"] = {str(number[0] if isinstance(number, list) else number): label}
+        else:
+            about["class-name"] = label
+
+
+class LabelsByName(Format):
+    """An object with a class for each image: FiftyOne's, whose classes may be numbers of a list, or a plain one."""
+
+    kind = "labels_by_name"
+
+    def __init__(self, file: Path, value: dict[str, Any]) -> None:
+        """``value`` is the whole file."""
+        self._file, self._value = file, value
+        self._is_fiftyone = is_fiftyone(value)
+        self._labels: dict[str, Any] = value["labels"] if self._is_fiftyone else value
+        names = value.get("classes") if self._is_fiftyone else None
+        self._names = tuple(map(str, names)) if isinstance(names, list) else None
+
+    def classes(self) -> tuple[str, ...] | None:
+        """See ``Format``."""
+        return self._names
+
+    def entries(self) -> Iterator[Entry]:
+        """See ``Format``."""
+        for row, (name, said) in enumerate(self._labels.items()):
+            label, problem = None, None
+            try:
+                label = self._label_of(said)
+            except ValueError as error:
+                problem = str(error)
+            yield Entry(row, name, label, problem=problem)
+
+    def _label_of(self, said: Any) -> str | None:
+        said = said.get("label") if isinstance(said, dict) else said
+        if isinstance(said, list):
+            if len(said) > 1:
+                raise ValueError("has several labels; one class per image can be audited")
+            return self._label_of(said[0]) if said else None
+        label = class_name(said, "its label")
+        if label is None or self._names is None or not isinstance(said, int):
+            return label
+        if not 0 <= said < len(self._names):
+            raise ValueError(f"has the class {said}, outside 0..{len(self._names) - 1}; correct it")
+        return self._names[said]
+
+    def rewritten(self, outcome: Outcome) -> str:
+        """See ``Format``."""
+        kept = {}
+        for name, said in self._labels.items():
+            label = outcome(name)
+            if label is not None:
+                kept[name] = self._said(said, label) if label else said
+        return json.dumps(self._value | {"labels": kept} if self._is_fiftyone else kept, ensure_ascii=False)
+
+    def _said(self, said: Any, label: str) -> Any:
+        if isinstance(said, dict):
+            return said | {"label": self._said(said.get("label"), label)}
+        if isinstance(said, list):
+            return [self._said(said[0] if said else None, label)]
+        if self._names is not None and not isinstance(said, str):
+            return self._names.index(label) if label in self._names else label
+        return int(self._numbered(label)) if isinstance(said, int) else label
+
+
+def _lists_of_records(value: dict[str, Any]) -> list[str]:
+    """The keys of an object's lists of objects."""
+    return [
+        key
+        for key, one in value.items()
+        if isinstance(one, list) and one and all(isinstance(each, dict) for each in one)
+    ]
+
+
+def is_fiftyone(value: dict[str, Any]) -> bool:
+    """Whether it is the ``labels.json`` of FiftyOne's classification datasets."""
+    return isinstance(value.get("labels"), dict) and "classes" in value
+
+
+def json_format(file: Path, value: Any, options: SourceOptions) -> Format | None:
+    """The format of a whole file that is none of the known tools'; None where it is none of these."""
+    if isinstance(value, list):
+        return JsonList(file, value, options) if value and isinstance(value[0], dict) else None
+    if not isinstance(value, dict):
+        return None
+    if is_fiftyone(value):
+        return LabelsByName(file, value)
+    if len(_lists_of_records(value)) == 1:
+        return JsonList(file, value, options)
+    return LabelsByName(file, value) if value and all(map(is_image, value)) else None
+
+
+def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(row from 1, JSON object) of every line that is not empty.
+
+    Raises:
+        ImportRefusedError: a line is no JSON object; the text names its row.
+    """
+    row = 0
+    try:
+        with file.open(encoding="utf-8-sig") as lines:
+            for row, line in enumerate(lines_of(lines, file.name), start=1):
+                if not line.strip():
+                    continue
+                value = json.loads(line)
+                if not isinstance(value, dict):
+                    raise ImportRefusedError(
+                        f"{file.name}, row {row}: is no JSON object; write one per line."
+                    )
+                yield row, value
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ImportRefusedError(
+            f"{file.name}, row {row}: is no JSON ({getattr(error, 'msg', error)}); correct it."
+        ) from error
+    except LongLineError as error:
+        raise ImportRefusedError(f"{error}; write one object a line.") from error
+    except UnicodeDecodeError as error:
+        raise ImportRefusedError(f"{file.name} is not UTF-8 text ({error.reason}); save it so.") from error
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -61,8 +61,10 @@ def durations_of(
 
 
 def backbones_here() -> list[str]:
-    """The backbones whose weights are on this machine."""
-    return [found.name for found in weights.here()]
+    """The backbones whose weights are on this machine, and those of the installation side by side."""
+    found = list(weights.here())
+    pair = [one.name for one in found if one.place == weights.INSTALLATION]
+    return [one.name for one in found] + [",".join(pair)] * (len(pair) > 1)
 
 
 @st.cache_data(show_spinner="Looking at some of the images …")
@@ -88,7 +90,7 @@ def choose_view(dataset: Dataset, here: list[str], place: DeltaGenerator) -> str
         "What the engines look at",
         options,
         index=options.index(usual) if usual in options else 0,
-        format_func=lambda name: titles.get(name, f"features of {name}"),
+        format_func=lambda name: titles.get(name, f"features of {name.replace(',', ' and ')}"),
         key="audit_backbone",
     )
     if backbone == usual and why:

@@ -148,7 +148,7 @@ class Dataset:
 
         ``engines``: one name or several, default all.
         ``backbone``: a pretrained network such as ``"timm:mobilenetv3_large_100"`` on whose features the engines
-        train, with ``weights`` from a file; default see
+        train, with ``weights`` from a file; several with commas between stand side by side; default see
         ``usual_features.choose``, ``"none"``: from scratch. It gets
         images of ``backbone_size`` pixels (default: as its weights want them) in ``views`` views each (default: 1).
         ``finetune``: every engine trains the backbone too, on the images. ``features``: your own in its place, see

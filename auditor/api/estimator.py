@@ -124,14 +124,20 @@ class LabelAuditor(BaseEstimator):
         source = choose(self.backbone, file, views=self.views)
         if source is None or source.weights is None:
             return None
-        return backbone_bridge.embed_array(
-            images,
-            name=source.name,
-            weights=Path(source.weights),
-            side=source.side,
-            views=source.views,
-            device=self.device,
-        )
+        seen = [
+            backbone_bridge.embed_array(
+                images,
+                name=part.name,
+                weights=Path(str(part.weights)),
+                side=part.side,
+                views=part.views,
+                device=self.device,
+            )
+            for part in source.each
+        ]
+        if len(seen) == 1:
+            return seen[0]
+        return np.concatenate([one / one.std(dtype=np.float64) for one in seen], axis=2).astype(np.float16)
 
 
 def _images(images: Any) -> Any:

@@ -324,7 +324,7 @@ def features_of(audit: Audit) -> FeatureSource | None:
     """The features that the audit's engines look at (all of them, or where they train the backbone further those
     that need features); None where they train on the images from scratch."""
     stored = audit.options.get("features")
-    return None if stored is None else FeatureSource(**stored)
+    return None if stored is None else FeatureSource.of_dict(stored)
 
 
 def features_title(audit: Audit) -> str:

@@ -307,12 +307,16 @@ def pretrained(features: FeatureSource | None) -> engine_bridge.Pretrained:
     """The backbone of these features, to train further.
 
     Raises:
-        AuditFailedError: there is no backbone.
+        AuditFailedError: there is no backbone, or several.
     """
     if features is None or features.weights is None:
         raise AuditFailedError(
             "Fine-tuning trains a backbone further, and this audit has none; name one whose weights are here "
             "(`auditor weights list`), or train without it."
+        )
+    if features.parts:
+        raise AuditFailedError(
+            "Fine-tuning trains one backbone further, and this audit has several; name one of them."
         )
     return engine_bridge.Pretrained(features.name, features.weights, features.side)
 

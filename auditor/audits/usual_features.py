@@ -60,7 +60,8 @@ def choose(
     source = features.choose(name or os.environ.get(CHOSEN) or None, file, side=side, views=views)
     if source is None:
         return None, features.WITHOUT if is_open else ""
-    sentence = f"Features of {source.name} at {source.side} px, {plural(views, 'view')} an image"
+    networks = " and ".join(f"{part.name} at {part.side} px" for part in source.each)
+    sentence = f"Features of {networks}, {plural(views, 'view')} an image"
     if not is_open or _place(source) != weights.INSTALLATION:
         return source, f"{sentence}."
     with session() as open_session:

@@ -99,15 +99,22 @@ def features_for(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> NDArray
         return None
     if source.weights is None or features.is_complete(dataset.id, source):
         return features.load(dataset.id, source)
+    for part in source.each:
+        if not features.is_complete(dataset.id, part):
+            _embed(audit, dataset, part, tell)
+    if source.parts:
+        features.join(dataset.id, source)
+    return features.load(dataset.id, source)
+
+
+def _embed(audit: Audit, dataset: Dataset, source: FeatureSource, tell: jobs.Reporter) -> None:
+    """Let one backbone see the images that it has not seen yet."""
     ticker = Ticker(tell, f"{plan.EMBEDDING} with {source.name}", dataset.num_samples)
-    images = cache.image_cache_path(dataset)
+    images, device = cache.image_cache_path(dataset), audit.device
     if executors.chosen().is_ray:
-        executor = executors.executor()
-        shards.embed(dataset.id, images, source, executor, device=audit.device, on_rows=ticker.at)
-        return features.load(dataset.id, source)
-    return features.embed(
-        dataset.id, images, source, device=audit.device, on_rows=lambda done, _: ticker.at(done)
-    )
+        shards.embed(dataset.id, images, source, executors.executor(), device=device, on_rows=ticker.at)
+    else:
+        features.embed(dataset.id, images, source, device=device, on_rows=lambda done, _: ticker.at(done))
 
 
 def _reduce(audit: Audit, dataset: Dataset, found: NDArray[np.floating]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,8 @@ OWN = "own:"
 """How the name of a user's own features begins."""
 CHUNK = 128
 """Rows a range."""
+JOINED = 8_192
+"""Rows that are put side by side in one step."""
 DEFAULT_VIEWS = 1
 NO_BACKBONE = "none"
 """Instead of a name: train on the images from scratch."""
@@ -48,18 +50,30 @@ class FeatureSource:
     key: str
     """Folder below the dataset's ``features``."""
     name: str
-    """The backbone, or ``own:`` and the name of the user's own features."""
+    """The backbone, several with commas between, or ``own:`` and the name of the user's own features."""
     weights: str | None
-    """Path of the weights file; None for own features."""
+    """Path of the weights file, several with commas between; None for own features."""
     sha256: str
     """Of the weights file, or of the user's own array."""
     side: int | None
     """Pixels; None for own features."""
     views: int
+    parts: tuple[FeatureSource, ...] = ()
+    """Of several backbones side by side each one's; of one none."""
+
+    @property
+    def each(self) -> tuple[FeatureSource, ...]:
+        """Those that one network computes: its parts, or itself."""
+        return self.parts or (self,)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, from which ``FeatureSource(**values)`` is built again."""
+        """Plain values, for ``of_dict``."""
         return asdict(self)
+
+    @classmethod
+    def of_dict(cls, values: Mapping[str, Any]) -> FeatureSource:
+        """Build it again from ``as_dict``, also after a way through JSON."""
+        return cls(**{**values, "parts": tuple(cls.of_dict(part) for part in values.get("parts", ()))})
 
 
 def of_backbone(
@@ -82,7 +96,9 @@ def choose(
 ) -> FeatureSource | None:
     """What an audit looks through: the backbone that is named, else the first whose weights are here.
 
-    ``name`` may be ``NO_BACKBONE``. None where the engines train on the images from scratch.
+    ``name`` may be ``NO_BACKBONE``, or several names with commas between: each network sees every image, and its
+    numbers, divided by their deviation, stand beside the others'. None where the engines train on the images from
+    scratch.
 
     Raises:
         NotFoundError: a backbone is named that has no weights on this machine.
@@ -92,6 +108,8 @@ def choose(
         raise AuditFailedError("Weights need the name of their network.", field="backbone")
     if name == NO_BACKBONE:
         return None
+    if name is not None and "," in name:
+        return _side_by_side(name, file, side, views)
     if name is None:
         found = next(iter(weights.here()), None)
     else:
@@ -100,13 +118,40 @@ def choose(
     return None if found is None else of_backbone(found.name, found.path, side=side, views=views)
 
 
-def check_weights(source: FeatureSource) -> None:
-    """Raise NotFoundError where the weights file is gone or has changed since the audit was planned."""
-    path = Path(str(source.weights))
-    if not path.is_file() or backbone_bridge.weights_hash(path) != source.sha256:
-        raise NotFoundError(
-            f"{source.weights} is not the file that was planned for this audit; put it back, or start a new one."
+def _side_by_side(names: str, file: Path | None, side: int | None, views: int) -> FeatureSource:
+    if file is not None:
+        raise AuditFailedError(
+            "One file of weights cannot serve several backbones; keep each with `auditor weights add NAME FILE`.",
+            field="weights",
         )
+    named = list(dict.fromkeys(one.strip() for one in names.split(",") if one.strip()))
+    if NO_BACKBONE in named:
+        raise AuditFailedError(
+            f"`{NO_BACKBONE}` stands alone; leave it out, or the others.", field="backbone"
+        )
+    parts = [one for name in named if (one := choose(name, side=side, views=views)) is not None]
+    if len(parts) == 1:
+        return parts[0]
+    digest = hashlib.sha256("".join(part.key for part in parts).encode()).hexdigest()
+    return FeatureSource(
+        key=f"side-by-side-{digest[:12]}",
+        name=",".join(part.name for part in parts),
+        weights=",".join(str(part.weights) for part in parts),
+        sha256=digest,
+        side=parts[0].side,
+        views=views,
+        parts=tuple(parts),
+    )
+
+
+def check_weights(source: FeatureSource) -> None:
+    """Raise NotFoundError where a weights file is gone or has changed since the audit was planned."""
+    for part in source.each:
+        path = Path(str(part.weights))
+        if not path.is_file() or backbone_bridge.weights_hash(path) != part.sha256:
+            raise NotFoundError(
+                f"{part.weights} is not the file that was planned for this audit; put it back, or start a new one."
+            )
 
 
 def is_complete(dataset_id: int, source: FeatureSource) -> bool:
@@ -153,7 +198,7 @@ def embed(
     Args:
         dataset_id: whose folder they are kept in.
         images: the image cache, ``.npy`` of (N, C, H, W) uint8.
-        source: from ``of_backbone``.
+        source: of one backbone.
         device: ``auto``, ``cpu`` or ``cuda``.
         workers: threads on a CPU; default one a core.
         on_rows: told after each range; may raise to stop. What is done is kept.
@@ -183,6 +228,43 @@ def embed(
             on_done=mark,
         )
     return load(dataset_id, source)
+
+
+def join(dataset_id: int, source: FeatureSource) -> None:
+    """Put the complete features of several backbones side by side, each divided by its deviation over all rows.
+
+    A network whose numbers are larger tells no more by that. Does nothing where they lie there already.
+    """
+    if is_complete(dataset_id, source):
+        return
+    tables = [load(dataset_id, part) for part in source.parts]
+    num_rows, views, _ = tables[0].shape
+    starts = range(0, num_rows, JOINED)
+    scales = [_deviation(table, starts) for table in tables]
+    place = folder(dataset_id, source)
+    with new_folder_beside(place) as staged:
+        shape = (num_rows, views, sum(table.shape[2] for table in tables))
+        joined = np.lib.format.open_memmap(staged / "features.npy", "w+", np.float16, shape)
+        for start in starts:
+            scaled = (
+                table[start : start + JOINED] / scale for table, scale in zip(tables, scales, strict=True)
+            )
+            joined[start : start + JOINED] = np.concatenate(list(scaled), axis=2)
+        joined.flush()
+        np.save(staged / "done.npy", np.ones(-(-num_rows // CHUNK), dtype=bool))
+        (staged / "about.json").write_text(json.dumps(source.as_dict(), indent=1), encoding="utf-8")
+        shutil.rmtree(place, ignore_errors=True)
+        staged.replace(place)
+
+
+def _deviation(table: NDArray[np.floating], starts: Sequence[int]) -> np.float32:
+    """Standard deviation of all numbers of (N, V, D)."""
+    total = squares = 0.0
+    for start in starts:
+        part = np.asarray(table[start : start + JOINED], dtype=np.float64)
+        total, squares = total + float(part.sum()), squares + float((part**2).sum())
+    mean = total / table.size
+    return np.float32(max(squares / table.size - mean**2, 1e-12) ** 0.5)
 
 
 class Rows:
@@ -246,6 +328,9 @@ def embedding_seconds(
     """
     if source.weights is None or is_complete(dataset_id, source):
         return 0.0, load(dataset_id, source).shape[2]
+    if source.parts:
+        found = [embedding_seconds(dataset_id, num_rows, shape, part, device) for part in source.parts]
+        return sum(seconds for seconds, _ in found), sum(size for _, size in found)
     seconds, num_features = backbone_bridge.probe(
         source.name, Path(source.weights), shape, side=source.side, views=source.views, device=device
     )
@@ -301,7 +386,7 @@ def own(dataset_id: int) -> list[FeatureSource]:
     """A user's own features of the dataset that are kept, in the order of their names."""
     found = []
     for place in sorted((folders.of_dataset(dataset_id) / FOLDER).glob("own-*/about.json")):
-        source = FeatureSource(**json.loads(place.read_text(encoding="utf-8")))
+        source = FeatureSource.of_dict(json.loads(place.read_text(encoding="utf-8")))
         if is_complete(dataset_id, source):
             found.append(source)
     return sorted(found, key=lambda one: one.name)

@@ -189,8 +189,9 @@ def import_command(source: str, name: str, as_json: bool, dry_run: bool, **optio
     "--backbone",
     metavar="NAME",
     help="A pretrained network that sees every image once, such as timm:mobilenetv3_large_100; the engines "
-    "train on its features. Default: one that you fetched, else the one that comes with the "
-    "installation, where it suits the images (see `weights list`); none: train from scratch.",
+    "train on its features. Several with commas between stand side by side. Default: one that you fetched, else "
+    "the one that comes with the installation, where it suits the images (see `weights list`); none: train "
+    "from scratch.",
 )
 @click.option("--weights", type=click.Path(path_type=Path), help="File with the weights of --backbone.")
 @click.option(

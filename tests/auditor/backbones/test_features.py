@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -168,3 +169,36 @@ def test_add_own__a_file_that_is_no_array(tmp_path: Path) -> None:
     path.write_bytes(b"no array")
     with pytest.raises(ImportRefusedError, match=r"f\.npy"):
         features.add_own(DATASET, 30, path, name="mine")
+
+
+def test_several__stand_side_by_side_on_one_scale(
+    tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = [
+        features.of_backbone(NAME, make_weights(tmp_path, seed), side=side, views=2)
+        for seed, side in ((0, 32), (1, 40))
+    ]
+    found = iter(parts)
+    monkeypatch.setattr(features, "choose", lambda *_, **__: next(found))
+    both = features._side_by_side("timm:a, timm:b", None, None, 2)
+    assert features.FeatureSource.of_dict(json.loads(json.dumps(both.as_dict()))) == both
+    tables = [features.embed(DATASET, images, part, device="cpu", workers=1) for part in both.each]
+    monkeypatch.setattr(features, "JOINED", 7)
+    features.join(DATASET, both)
+    joined = features.load(DATASET, both).astype(np.float64)
+    expected = np.concatenate([table / table.std(dtype=np.float64) for table in tables], axis=2)
+    np.testing.assert_allclose(joined, expected, atol=2e-3)
+    assert features.embedding_seconds(DATASET, 30, (3, 20, 24), both, "cpu") == (0.0, joined.shape[2])
+    features.check_weights(both)
+    Path(str(parts[1].weights)).write_bytes(b"")
+    with pytest.raises(NotFoundError, match="weights1.safetensors is not the file"):
+        features.check_weights(both)
+
+
+@pytest.mark.parametrize(
+    ("names", "file", "text"),
+    [("timm:a,none", None, "stands alone"), ("timm:a,timm:b", Path("w"), "cannot serve")],
+)
+def test_several__are_named_and_have_weights_of_their_own(names: str, file: Path | None, text: str) -> None:
+    with pytest.raises(AuditFailedError, match=text):
+        features.choose(names, file)

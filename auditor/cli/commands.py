@@ -114,8 +114,8 @@ def cli(verbose: bool) -> None:
 )
 @click.option(
     "--layout",
-    type=click.Choice(["classes", "splits"]),
-    help="What the first folders are, where that is asked: the classes, or splits with the classes below them.",
+    type=click.Choice(["classes", "splits", "deepest"]),
+    help="Where that is asked: the classes are the first folders, those below splits, or the deepest folders.",
 )
 @click.option(
     "--range",

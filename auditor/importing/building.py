@@ -94,9 +94,11 @@ class Problems:
         """One problem instead of as many as there are images where not one of them is there: the root is wrong."""
         if num_rows or self.num_missing < 2 or self.num_missing != self.count:
             return self
+        hint = self.listed[0].text.rpartition("; ")[2]
+        several = f" ({hint} for the first)" if hint.endswith(" are there") else ""
         text = (
-            f"none of its {self.count:,} images exists below {printable(info.root)}; set the folder that their "
-            "paths start from, the root"
+            f"none of its {self.count:,} images exists below {printable(info.root)}{several}; set the folder that "
+            "their paths start from, the root"
         )
         path, outside, _ = self.listed[0].text.partition(" is outside ")
         if outside:

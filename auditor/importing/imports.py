@@ -270,7 +270,7 @@ def import_dataset(
             parsed = read_rows(
                 opened, folder / "rows.jsonl", progress, merge=merge_classes, joined=joined_classes
             )
-            _refuse_labels(opened.info, parsed, skip_bad=skip_bad)
+            refuse_labels(opened.info, parsed, skip_bad=skip_bad)
             _go_on(opened, parsed, place, Path(source))
             built = _build(
                 opened,
@@ -351,7 +351,12 @@ def _check_request(name: str, image_size: int | None) -> None:
             raise name_taken(name)
 
 
-def _refuse_labels(info: SourceInfo, parsed: Parsed, *, skip_bad: bool) -> None:
+def refuse_labels(info: SourceInfo, parsed: Parsed, *, skip_bad: bool) -> None:
+    """Refuse what nothing can be audited in: no label, one class, or as many classes as images.
+
+    Raises:
+        ImportRefusedError: it is so; the text names the remedy.
+    """
     if parsed.problems.count and not skip_bad:
         return  # they are refused, whatever the labels are
     total, num_classes = len(parsed.labels), len(parsed.class_names)

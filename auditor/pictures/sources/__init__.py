@@ -19,13 +19,15 @@ from auditor.pictures.sources.annotations import (
 )
 from auditor.pictures.sources.array_files import ArraySource, are_arrays
 from auditor.pictures.sources.arrow_files import saved_files
-from auditor.pictures.sources.columns import PATH_NAMES, columns_taken, find_column
+from auditor.pictures.sources.beside import open_folders
+from auditor.pictures.sources.columns import columns_taken
 from auditor.pictures.sources.exports import classes_named, review_time, several_labels
 from auditor.pictures.sources.folder import FolderSource, is_image_name
 from auditor.pictures.sources.formats import annotation_format
 from auditor.pictures.sources.kept_apart import open_apart
 from auditor.pictures.sources.layout import SPLITS
 from auditor.pictures.sources.parquet import ParquetSource
+from auditor.pictures.sources.parts import NAMES as PARTS
 from auditor.pictures.sources.parts import Part, PartsSource, parts_of
 from auditor.pictures.sources.published import open_published
 from auditor.pictures.sources.reading import (
@@ -52,7 +54,7 @@ from auditor.pictures.sources.rows import (
 from auditor.pictures.sources.segmentation import open_masks, read_mask, split_lists, split_turn
 from auditor.pictures.sources.tables import TableSource, open_table
 from auditor.pictures.sources.tars import TarTree, WebDatasetSource, holds_samples, is_tar
-from auditor.pictures.sources.trees import FolderTree, Images, ZipTree
+from auditor.pictures.sources.trees import FolderTree, Images, Tree, ZipTree
 from auditor.pictures.sources.unpacking import unpack_parquet
 
 __all__ = [
@@ -213,8 +215,18 @@ def _open_tar(path: Path, options: SourceOptions) -> Source:
     tree = TarTree(path)
     if holds_samples(tree):
         return WebDatasetSource([path], path, options, tree)
-    source = FolderSource(tree, options.layout)
-    _refuse_columns(str(path), "its classes are its folders", options)
+    listed = next((name for name, _ in tree.walk() if name.rpartition("/")[2] in PARTS), None)
+    if listed is not None:
+        raise ImportRefusedError(
+            f"{path} holds labels in {listed}; unpack it, and import the folder that comes out."
+        )
+    return _open_folders(tree, options)
+
+
+def _open_folders(tree: Tree, options: SourceOptions) -> Source:
+    source = open_folders(tree, options)
+    if isinstance(source, FolderSource):
+        _refuse_columns(tree.root, "its classes are its folders", options)
     return source
 
 
@@ -283,7 +295,7 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
     if parts:
         return PartsSource(tree, parts, lambda file, images: _open_path(path / file, options, None, images))
     try:
-        source = FolderSource(tree, options.layout)
+        return _open_folders(tree, options)
     except ImportRefusedError as error:
         tables = [name for name in names if name.lower().endswith((".csv", ".tsv", ".parquet"))]
         if error.field is not None:  # a question, or parts of another layout
@@ -308,8 +320,6 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
                 f"{path} has no sub-folder with images; to import its table, name {path / tables[0]}."
             ) from None
         raise
-    _refuse_columns(str(path), "its classes are its folders", options)
-    return source
 
 
 def _refuse_outside(folder: Path, files: list[Path]) -> None:
@@ -330,18 +340,15 @@ def _open_zip(path: Path, options: SourceOptions, scratch: Path | None) -> Sourc
     if parts:
         return _open_parts(tree, parts, options)
     names = [name for name, reason in tree.walk() if reason is None]
-    top = [name for name in names if "/" not in name.removeprefix(tree.base)]
-    tables = [name for name in top if name.lower().endswith((".csv", ".tsv"))]
+    tables = [name for name in names if name.lower().endswith((".csv", ".tsv"))]
     parquet = [name for name in names if name.lower().endswith(".parquet")]
-    if len(tables) == 1 and (not any(map(is_image_name, names)) or _lists_paths(tree, tables[0], options)):
+    if len(tables) == 1 and (options.root is not None or not any(map(is_image_name, names))):
         images = Resolved(tree) if options.root is None else images_at(options.root, path.parent)
         return TableSource(tables[0], tree.open(tables[0]), images, options)
     if parquet and not any(map(is_image_name, names)):
         files, folder = unpack_parquet(tree, parquet, scratch)
         return ParquetSource(files, folder, options, kind="zip")
-    source = FolderSource(tree, options.layout)
-    _refuse_columns(str(path), "its classes are its folders", options)
-    return source
+    return _open_folders(tree, options)
 
 
 def _open_parts(tree: FolderTree | ZipTree, parts: list[Part], options: SourceOptions) -> PartsSource:
@@ -384,11 +391,3 @@ def _refuse_columns(source: str, why: str, options: SourceOptions) -> None:
                 f"{source} has no column {printable(column, 60)!r}: {why}; leave it out, or import a table.",
                 field=field,
             )
-
-
-def _lists_paths(tree: ZipTree, name: str, options: SourceOptions) -> bool:
-    """Whether the table beside the images is about them: it has a path column."""
-    with tree.open(name) as stream:
-        header = stream.readline(1 << 16).decode("utf-8-sig", "replace")
-    cells = [cell.strip().strip('"') for cell in header.replace("\t", ",").replace(";", ",").split(",")]
-    return options.path_column in cells or find_column(cells, PATH_NAMES) is not None

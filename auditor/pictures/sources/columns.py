@@ -22,10 +22,11 @@ PATH_NAMES = (
         "image",
         "img",
     ),
+    *("filepaths", "fname"),
     *("image_file", "image_filename", "relative_path", "image_name", "img_name", "imagename", "image_index"),
     *("image_url", "image_uri", "imagegcsuri", "source-ref", "url", "uri"),
 )
-ID_NAMES = ("image_id", "img_id", "imageid", "id_code", "uuid", "id", "key", "name")
+ID_NAMES = ("image_id", "img_id", "imageid", "isic_id", "id_code", "uuid", "id", "key", "name")
 """Columns whose cells may be the names of images without their suffix."""
 LABEL_NAMES = (
     *(

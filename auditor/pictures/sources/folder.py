@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from auditor.pictures.sources.layout import read
+from auditor.pictures.sources.layout import Look, Parts, read
 from auditor.pictures.sources.rows import IMAGE_SUFFIXES, Payload, Problem, SourceInfo, SourceRow, printable
 from auditor.pictures.sources.trees import Tree
 
@@ -22,16 +22,32 @@ class FolderSource:
         """
         self.tree = tree
         self.ignored: list[str] = []
-        counts: Counter[tuple[str, ...]] = Counter()
-        for location, _ in tree.walk():
-            if is_image_name(location):
-                counts[tuple(self._inner(location).split("/")[:-1])] += 1
-        self.reading = read(tree.root, counts, layout)
+        folders: Counter[Parts] = Counter()
+        others: set[Parts] = set()
+        for parts, is_picture in self._listed():
+            if is_picture:
+                folders[parts[:-1]] += 1
+            else:
+                others.add(parts[:-1])
+        look = Look(tree.root, folders, frozenset(others), self._pictures)
+        self.reading = read(look, layout)
         self.info = SourceInfo(kind=tree.kind, root=tree.root, table_file=Path(tree.root).name)
 
     def _inner(self, location: str) -> str:
         base = self.tree.base
         return location[len(base) :] if location.startswith(base) else location
+
+    def _listed(self) -> Iterator[tuple[Parts, bool]]:
+        """The parts of every file's path, and whether it is a picture."""
+        for location, _ in self.tree.walk():
+            yield tuple(self._inner(location).split("/")), is_image_name(location)
+
+    def _pictures(self) -> Iterator[Parts]:
+        return (parts for parts, is_picture in self._listed() if is_picture)
+
+    def meant(self, location: str) -> tuple[str | None, str | None] | None:
+        """(class or None, split or None) of a file; None: its folder says nothing."""
+        return self.reading.of(self._inner(location).split("/"))
 
     def remarks(self) -> list[str]:
         """How the folders were read, where that is more than one folder a class."""
@@ -46,14 +62,15 @@ class FolderSource:
             if reason is not None:
                 yield Problem(inner, None, reason)
                 continue
-            if not is_image_name(location):
+            parts = inner.split("/")
+            if not is_image_name(location) or self.reading.is_mask(parts):
                 self.ignored.append(inner)
                 continue
             if location == previous:
                 yield Problem(inner, None, "is in the zip twice; zip the folder again")
                 continue
             previous = location
-            yield self._row(location, inner, inner.split("/"))
+            yield self._row(location, inner, parts)
 
     def _row(self, location: str, inner: str, parts: list[str]) -> SourceRow | Problem:
         meant = self.reading.of(parts)

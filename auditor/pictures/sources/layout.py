@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from auditor.ground.errors import ImportRefusedError
@@ -18,44 +18,93 @@ from auditor.pictures.sources.rows import printable
 
 SPLITS = frozenset(["train", "training", "trainval", "val", "valid", "validation", "test", "testing", "dev"])
 """Usual names; of folders more are known (``is_split``)."""
-LAYOUTS = ("classes", "splits")
-"""What ``--layout`` answers: whether the first folders are the classes, or splits with the classes below them."""
+LAYOUTS = ("classes", "splits", "deepest")
+"""What ``--layout`` answers: the first folders are the classes, or splits with the classes below them, or the
+classes are the folders that hold the pictures."""
 MOST_SHOWN = 5
+ENOUGH_PAIRS = 0.9
+"""Of the masks in a folder: so many are called like a picture in the folder beside it."""
 Parts: TypeAlias = tuple[str, ...]
+
+
+class TwoWaysError(ImportRefusedError):
+    """What is there has class folders, and can be read in more than one way: a person has to choose."""
+
+
 _SPLIT = re.compile(
-    r"(?:[a-z0-9]{1,40}[_\- ]){0,4}"
+    r"(?:[a-z0-9\-]{1,40}[_\- ]){0,4}"
     r"(train|training|trainval|val|valid|validation|test|testing|dev|eval|pred|holdout)"
-    r"(?:[_\- ]?(?:set|data|images|imgs|split|ing))?(?:[_\- ]?\d{1,4})?"
+    r"(?:[_\- ]?(?:sets?|data|dataset|images?|imgs?|pictures|input|split|ing))?(?:[_\- ]?\d{1,4}|[ab])?"
 )
-OF_TASKS = {
-    "masks": "masks beside images: import them with the task segmentation",
-    "mask": "masks beside images: import them with the task segmentation",
-    "segmentationclass": "masks beside images: import them with the task segmentation",
-    "gt": "truth beside images: import masks with the task segmentation, and a table of labels by its file",
-    "annotations": "files of boxes beside images (VOC); write them as COCO and import that file with boxes",
-    "labels": "files of boxes beside images (YOLO); write them as COCO and import that file with boxes",
-    "images": "images and no class folders; name the table or the file of annotations that holds their labels",
-    "imgs": "images and no class folders; name the table or the file of annotations that holds their labels",
-    "jpegimages": "the layout of VOC: boxes in Annotations/ (write them as COCO and import that file with boxes), "
-    "or masks in SegmentationClass/ (import them with the task segmentation)",
+_PART = re.compile(
+    r"(.*?(?:part|batch|chunk|fold|folder|images?|imgs?|shard|data|dataset|set|section|split|run|session|camera)s?)"
+    r"[_\- ]?\(?\d+\)?"
+)
+"""Folders that are numbered and are parts of one thing rather than classes: ``images_1``, ``fold 2``."""
+_WORDS = re.compile(r"[_\-. ]+")
+_NUMBER = re.compile(r"[_\-. ]*\d+$")
+IMAGES, MASKS, BOXES = "images", "masks", "boxes"
+ROLES = {
+    **dict.fromkeys(["images", "image", "imgs", "img", "jpegimages", "pictures"], IMAGES),
+    **dict.fromkeys(["masks", "mask", "segmentation", "segmentations", "segmentationclass", "gt"], MASKS),
+    **dict.fromkeys(["groundtruth", "ground truth", "ground_truth", "trimaps", "manual"], MASKS),
+    **dict.fromkeys(["annotations", "annotation", "ann", "labels", "label"], BOXES),
 }
-"""Names of folders that are parts of a layout and no classes, and what to do then."""
+"""Names of folders that are parts of a layout and no classes."""
+REMEDIES = {
+    MASKS: "masks beside images: import them with the task segmentation",
+    BOXES: "files of boxes beside images (VOC, YOLO); write them as COCO and import that file with boxes, or "
+    "import them with the task segmentation where they are masks",
+    IMAGES: "images and no class folders; name the table or the file of annotations that holds their labels",
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is seen of a folder or archive: names, never what is in a file."""
+
+    root: str
+    folders: Counter[Parts]
+    """How many pictures lie in each folder."""
+    others: frozenset[Parts] = frozenset()
+    """Folders that hold other files."""
+    pictures: Callable[[], Iterable[Parts]] = tuple
+    """The paths of all pictures once more."""
+
+    def below(self, prefix: Parts) -> Look:
+        """What lies below a folder, by the rest of the paths."""
+        size = len(prefix)
+        return Look(
+            self.root,
+            _below(self.folders, prefix),
+            frozenset(one[size:] for one in self.others if one[:size] == prefix),
+            lambda: (one[size:] for one in self.pictures() if one[:size] == prefix),
+        )
+
+    def shown(self) -> str:
+        """The first folders with their counts, for a message."""
+        first = list(self.folders.items())[:MOST_SHOWN]
+        shown = ", ".join(f"{'/'.join(folder) or '.'} {count:,}" for folder, count in first)
+        return printable(shown + (", ..." if len(self.folders) > MOST_SHOWN else ""), 160)
 
 
 @dataclass(frozen=True)
 class Reading:
     """What the folders mean."""
 
-    wrapper: Parts
+    wrapper: Parts = ()
     """Folders round everything, which mean nothing."""
-    has_splits: bool
-    inner: Mapping[str, Parts]
-    """By split: folders below it, round its classes, which mean nothing."""
-    unlabeled: frozenset[str]
+    inner: Mapping[str, Parts] | None = None
+    """By split: folders below it, round its classes, which mean nothing; None: the first folders are no splits."""
+    unlabeled: frozenset[str] = frozenset()
     """Splits without class folders."""
-    is_split_below: bool
+    is_split_below: bool = False
     """Whether each class has a folder a split in it."""
-    counts: Counter[Parts]
+    is_deepest: bool = False
+    """Whether the folder that holds a picture is its class."""
+    masks: frozenset[str] = frozenset()
+    """Folders in those of the classes that hold masks, in lower case."""
+    counts: Counter[Parts] | None = None
     """Pictures by folder."""
 
     def of(self, parts: list[str]) -> tuple[str | None, str | None] | None:
@@ -63,7 +112,7 @@ class Reading:
         if tuple(parts[: len(self.wrapper)]) != self.wrapper:
             return None
         rest, split = parts[len(self.wrapper) : -1], None
-        if self.has_splits:
+        if self.inner is not None:
             if not rest:
                 return None
             split, inner = rest[0], self.inner.get(rest[0], ())
@@ -73,14 +122,23 @@ class Reading:
                 return None, split
         if not rest:
             return None
+        if self.is_deepest:
+            named = rest[:-1] if len(rest) > 1 and _role(rest[-1]) == IMAGES else rest
+            return named[-1], split
         return rest[0], rest[1] if self.is_split_below and len(rest) > 1 else split
+
+    def is_mask(self, parts: list[str]) -> bool:
+        """Whether a file lies in a folder of masks, which is left out."""
+        return bool(self.masks) and any(part.lower() in self.masks for part in parts[:-1])
 
     def lines(self) -> list[str]:
         """The reading as a person checks it: a line a split with its classes, and what was left out."""
         found: dict[str | None, Counter[str | None]] = {}
-        for folder, count in self.counts.items():
-            meant = self.of([*folder, ""])
-            if meant is not None:
+        masked = 0
+        for folder, count in (self.counts or {}).items():
+            if self.is_mask([*folder, ""]):
+                masked += count
+            elif (meant := self.of([*folder, ""])) is not None:
                 found.setdefault(meant[1], Counter())[meant[0]] += count
         said = []
         for split, classes in found.items():
@@ -91,13 +149,15 @@ class Reading:
             what = f"unlabeled: {classes[None]:,}" if not named else what
             said.append(what if split is None else f"{printable(split, 40)}, {what}")
         left = ["/".join(self.wrapper)] if self.wrapper else []
-        left += [f"{split}/{'/'.join(inner)}" for split, inner in self.inner.items() if inner]
-        return said + [f"wrapper {printable(one, 60)}/ left out" for one in left]
+        left += [f"{split}/{'/'.join(inner)}" for split, inner in (self.inner or {}).items() if inner]
+        said += [f"wrapper {printable(one, 60)}/ left out" for one in left]
+        return said + ([f"{plural(masked, 'mask')} left out"] if masked else [])
 
     @property
     def is_plain(self) -> bool:
         """One folder a class and nothing else: there is nothing to say."""
-        return not (self.wrapper or self.has_splits or self.is_split_below)
+        is_flat = all(len(folder) < 2 for folder in self.counts or ())
+        return is_flat and not (self.wrapper or self.inner is not None)
 
 
 def is_split(name: str) -> bool:
@@ -105,97 +165,145 @@ def is_split(name: str) -> bool:
     return _SPLIT.fullmatch(name.lower().strip()) is not None
 
 
-def read(root: str, counts: Counter[Parts], layout: str | None) -> Reading:
-    """What the folders that hold pictures (by the parts of their paths, with how many) mean as a whole.
+def read(look: Look, layout: str | None) -> Reading:
+    """What the folders that hold pictures mean as a whole.
 
     Raises:
         ImportRefusedError: there are no class folders, two readings are plausible and ``layout`` says neither, or
             what is there has its labels elsewhere; the text shows the reading.
     """
     if layout is not None and layout not in LAYOUTS:
-        raise ImportRefusedError(f"There is no layout {layout!r}; use classes or splits.", field="layout")
-    folders = Counter({parts: count for parts, count in counts.items() if parts})
+        raise ImportRefusedError(f"There is no layout {layout!r}; use {', '.join(LAYOUTS)}.", field="layout")
+    folders = Counter({parts: count for parts, count in look.folders.items() if parts})
     if not folders:
         raise ImportRefusedError(
-            f"{root} has no sub-folder with images; put each class in a folder of its own, or import "
+            f"{look.root} has no sub-folder with images; put each class in a folder of its own, or import "
             "a CSV with a path and a label column."
         )
     wrapper = _wrapper(folders)
-    inside = _below(folders, wrapper)
+    inside = Look(look.root, folders, look.others, look.pictures).below(wrapper)
     for recognise in RECOGNISERS:
-        found = recognise(root, inside, layout)
+        found = recognise(inside, layout)
         if found is not None:
-            return Reading(wrapper, *found, counts=folders)
+            return replace(found, wrapper=wrapper, counts=folders)
     raise AssertionError("the last recogniser takes everything")
 
 
-Found: TypeAlias = tuple[bool, Mapping[str, Parts], frozenset[str], bool]
-"""(has_splits, inner, unlabeled, is_split_below) of a ``Reading``."""
-
-
-def _parts_of_tasks(root: str, folders: Counter[Parts], layout: str | None) -> Found | None:
+def _parts_of_tasks(look: Look, layout: str | None) -> Reading | None:
     """``images/`` and ``masks/``, ``JPEGImages/``, ``train/images/``: no folder is a class."""
-    below = {folder[1:] if is_split(folder[0]) else folder for folder in folders}
-    names = {rest[0] for rest in below if rest}
-    known = [name for name in names if name.lower() in OF_TASKS]
-    is_wrapper = len(names) == 1 and all(len(rest) > 1 for rest in below)
-    if layout is not None or not known or len(known) < len(names) or is_wrapper:
+    if layout is not None:
         return None
-    first = min(known, key=lambda name: list(OF_TASKS).index(name.lower()))
-    raise ImportRefusedError(
-        f"{root} ({_shown(folders)}) holds {OF_TASKS[first.lower()]}. If the first folders are classes, say so.",
-        field="layout",
-    )
+    rests = {folder[1:] if is_split(folder[0]) else folder for folder in look.folders}
+    names = {rest[0] for rest in rests if rest}
+    roles = {name: role for name in names if (role := _role(name)) is not None}
+    others = {one[1:] if one and is_split(one[0]) else one for one in look.others}
+    beside = {
+        role for one in others if one and one[0] not in names and (role := _role(one[0])) in (MASKS, BOXES)
+    }
+    is_flat = all(len(rest) < 2 for rest in rests)
+    if roles and len(roles) == len(names) and (is_flat or len(names) > 1):
+        raise _of_task(look, {*roles.values(), *(beside if is_flat else ())})
+    masks = {name for name in names if _word(name) in (MASKS, BOXES)}
+    if masks and masks < names and _are_pairs(look, masks):
+        raise _of_task(look, {MASKS})
+    return None
 
 
-def _splits(root: str, folders: Counter[Parts], layout: str | None) -> Found | None:
+def _masks_below(look: Look, layout: str | None) -> Reading | None:
+    """``covid/images/`` and ``covid/masks/``: classes with masks, or cells with masks of their own."""
+    seconds: dict[Parts, dict[str, str]] = {}
+    for folder in look.folders:
+        for at in range(1, len(folder)):
+            role = _role(folder[at])
+            if role is not None:
+                seconds.setdefault(folder[:at], {})[folder[at].lower()] = role
+    both = [names for names in seconds.values() if {IMAGES, MASKS} <= set(names.values())]
+    if not both:
+        return None
+    masks = frozenset(name for names in both for name, role in names.items() if role == MASKS)
+    if layout is None:
+        raise ImportRefusedError(
+            f"{look.root} ({look.shown()}) holds masks beside images in its folders; import them with the task "
+            "segmentation folder by folder, or say that the first folders are the classes: masks are left out.",
+            field="layout",
+        )
+    pictures = {
+        folder: n for folder, n in look.folders.items() if not masks & {part.lower() for part in folder}
+    }
+    inside = Look(look.root, Counter(pictures), look.others, look.pictures)
+    for recognise in (_splits, _splits_below, _classes):
+        found = recognise(inside, layout)
+        if found is not None:
+            return replace(found, masks=masks)
+    return None
+
+
+def _splits(look: Look, layout: str | None) -> Reading | None:
     """A folder a split, with classes below it or without."""
-    tops = list(dict.fromkeys(folder[0] for folder in folders))
+    tops = list(dict.fromkeys(folder[0] for folder in look.folders))
     called = [top for top in tops if is_split(top)]
-    deep = {top for top in tops if any(len(folder) > 1 for folder in folders if folder[0] == top)}
     if layout == "classes" or not (called or layout == "splits"):
         return None
-    if layout is None and len(called) < len(tops):
-        if not deep & set(called):
-            return None  # classes, one of which is called so: car, plane, train
-        raise _asked(root, folders)
-    inner = {top: _inner(_below(folders, (top,))) for top in tops}
-    unlabeled = {top for top in tops if not any(_below(folders, (top, *inner[top])))}
+    if len(called) < len(tops) and layout != "splits":
+        if layout is None:
+            raise _asked(look)
+        return None
+    inner = {top: _inner(_below(look.folders, (top,))) for top in tops}
+    below = {top: look.below((top, *inner[top])) for top in tops}
+    unlabeled = frozenset(top for top in tops if not any(below[top].folders))
     if unlabeled == set(tops):
         raise ImportRefusedError(
-            f"{root} has splits and no class folders in them ({_shown(folders)}): not one image has a label; "
+            f"{look.root} has splits and no class folders in them ({look.shown()}): not one image has a label; "
             "import the table or file of annotations that holds the labels, or say that these folders are classes.",
             field="layout",
         )
-    return True, inner, frozenset(unlabeled), False
+    classes = {top: {folder[0] for folder in one.folders if folder} for top, one in below.items()}
+    everything = set().union(*classes.values())
+    if all(map(is_split, everything)):
+        raise ImportRefusedError(
+            f"{look.root} ({look.shown()}) has splits in its folders; import a folder further in, or say that the "
+            "deepest folders are the classes.",
+            field="layout",
+        )
+    if layout is None:
+        for top, names in classes.items():
+            rest = set().union(*(others for other, others in classes.items() if other != top))
+            if len(names) == 1 and len(rest) > 1 and not names & rest:
+                raise _asked(look, f"{'/'.join((top, *inner[top], *names))} is a class of no other split")
+        _refuse_doubtful(look, [folder for one in below.values() for folder in one.folders if folder])
+    return Reading(inner=inner, unlabeled=unlabeled, is_deepest=layout == "deepest")
 
 
-def _splits_below(root: str, folders: Counter[Parts], layout: str | None) -> Found | None:  # noqa: ARG001
+def _splits_below(look: Look, layout: str | None) -> Reading | None:
     """``cat/train/1.png``: a folder a split in each class."""
-    seconds = {folder[1] for folder in folders if len(folder) > 1}
-    if len(seconds) < 2 or any(len(folder) < 2 for folder in folders) or not all(map(is_split, seconds)):
+    seconds = {folder[1] for folder in look.folders if len(folder) > 1}
+    if layout == "deepest" or len(seconds) < 2 or any(len(folder) < 2 for folder in look.folders):
         return None
-    return False, {}, frozenset(), True
+    if not all(map(is_split, seconds)) or all(_PART.fullmatch(folder[0].lower()) for folder in look.folders):
+        return None
+    return Reading(is_split_below=True)
 
 
-def _classes(root: str, folders: Counter[Parts], layout: str | None) -> Found:
+def _classes(look: Look, layout: str | None) -> Reading:
     """A folder a class, deeper ones belong to it; asked about where the second ones may be the classes."""
     if layout is None:
         seconds: dict[str, set[str]] = {}
-        for folder in folders:
+        for folder in look.folders:
             if len(folder) > 1:
                 seconds.setdefault(folder[0], set()).add(folder[1])
-        tops = {folder[0] for folder in folders}
+        tops = {folder[0] for folder in look.folders}
         again = any(len(names & (tops - {top})) > 1 for top, names in seconds.items())
-        common = Counter(name for names in seconds.values() for name in names if name.lower() not in OF_TASKS)
+        common = Counter(name for names in seconds.values() for name in names if _role(name) is None)
         repeated = [name for name, count in common.items() if count > 1]
         if again or (len(repeated) > 1 and len(seconds) == len(tops) > 1):
-            raise _asked(root, folders)
-    return False, {}, frozenset(), False
+            raise _asked(look)
+        _refuse_doubtful(look, list(look.folders))
+    return Reading(is_deepest=layout == "deepest")
 
 
-RECOGNISERS: tuple[Callable[[str, Counter[Parts], str | None], Found | None], ...] = (
+RECOGNISERS: tuple[Callable[[Look, str | None], Reading | None], ...] = (
     _parts_of_tasks,
+    _masks_below,
     _splits,
     _splits_below,
     _classes,
@@ -203,15 +311,62 @@ RECOGNISERS: tuple[Callable[[str, Counter[Parts], str | None], Found | None], ..
 """In the order in which they are asked: what is more special comes first."""
 
 
-def _shown(folders: Counter[Parts]) -> str:
-    shown = ", ".join(f"{'/'.join(folder)} {count:,}" for folder, count in list(folders.items())[:MOST_SHOWN])
-    return printable(shown + (", ..." if len(folders) > MOST_SHOWN else ""), 160)
+def _refuse_doubtful(look: Look, folders: list[Parts]) -> None:
+    """Ask where each of the first folders has folders in it that may be the classes, or is a numbered part."""
+    tops = {folder[0] for folder in folders}
+    parts = [_PART.fullmatch(top.lower()) for top in tops]
+    if len(tops) > 1 and all(parts) and len({part[1] for part in parts if part is not None}) == 1:
+        raise _asked(look)
+    if all(len(folder) > 1 for folder in folders):
+        is_images = all(len(folder) == 2 and _role(folder[1]) == IMAGES for folder in folders)
+        beside = any(
+            len(one) > 1 and one[0] in tops and _role(one[1]) in (MASKS, BOXES) for one in look.others
+        )
+        if not is_images or beside:
+            raise _asked(look)
 
 
-def _asked(root: str, folders: Counter[Parts]) -> ImportRefusedError:
+def _of_task(look: Look, roles: set[str]) -> ImportRefusedError:
+    first = next(role for role in REMEDIES if role in roles)
     return ImportRefusedError(
-        f"{root} can be read in two ways ({_shown(folders)}): its first folders may be the classes, or splits with "
-        "the classes below them; say which: classes or splits.",
+        f"{look.root} ({look.shown()}) holds {REMEDIES[first]}. If the first folders are classes, say so.",
+        field="layout",
+    )
+
+
+def _role(name: str) -> str | None:
+    """What a folder of that name holds in many layouts (``ROLES``); None: it may be a class."""
+    lower = name.lower().strip()
+    return ROLES.get(lower) or ROLES.get(_NUMBER.sub("", lower))
+
+
+def _word(name: str) -> str | None:
+    """What the last word of a name says: ``train_masks``, ``DUTS-TR-Mask``."""
+    lower = name.lower().strip()
+    return _role(name) or ROLES.get(_WORDS.split(lower)[-1]) or ROLES.get(" ".join(_WORDS.split(lower)[-2:]))
+
+
+def _are_pairs(look: Look, masks: set[str]) -> bool:
+    """Whether nearly all pictures in these folders are called like one that lies in none of them."""
+    stems: dict[bool, set[str]] = {True: set(), False: set()}
+    for path in look.pictures():
+        rest = path[1:] if is_split(path[0]) else path
+        stems[bool(masks & set(rest[:-1]))].add(rest[-1].rpartition(".")[0].lower())
+    ours, theirs = stems[True], stems[False]
+    paired = sum(1 for stem in ours if any(name in theirs for name in _without_ending(stem)))
+    return paired >= ENOUGH_PAIRS * len(ours) > 0
+
+
+def _without_ending(stem: str) -> list[str]:
+    parts = _WORDS.split(stem)
+    return [stem, *(stem[: -len(parts[-1]) - 1] for _ in range(len(parts) > 1))]
+
+
+def _asked(look: Look, why: str = "") -> TwoWaysError:
+    return TwoWaysError(
+        f"{look.root} can be read in two ways ({look.shown()}){f': {why}' if why else ''}. Its first folders may "
+        "be the classes, or splits (or parts) with the classes below them, or only the deepest folders are "
+        "classes; say which (classes, splits or deepest), or import a folder further in.",
         field="layout",
     )
 
@@ -242,6 +397,6 @@ def _inner(folders: Counter[Parts]) -> Parts:
         if () in below or len(tops) != 1:
             return prefix
         top = next(iter(tops))
-        if not (is_split(top) or top.lower() in OF_TASKS):
+        if not (is_split(top) or _role(top) is not None):
             return prefix
         prefix = (*prefix, top)

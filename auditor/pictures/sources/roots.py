@@ -12,7 +12,14 @@ from auditor.pictures.sources.addresses import is_remote
 from auditor.pictures.sources.parquet_files import image_column, layout_of, open_parquet
 from auditor.pictures.sources.remote import RemoteTree
 from auditor.pictures.sources.rows import printable
-from auditor.pictures.sources.trees import FolderTree, Images, MissingError, OutsideError, ZipTree
+from auditor.pictures.sources.trees import (
+    FolderTree,
+    Images,
+    MissingError,
+    OutsideError,
+    Tree,
+    ZipTree,
+)
 
 ROWS_A_BATCH = 10_000
 MOST_SAID = 3
@@ -55,7 +62,7 @@ class Below:
 class Resolved:
     """Images by what a table or another tool calls them, which need not be their path."""
 
-    def __init__(self, tree: FolderTree | ZipTree | ParquetImages | Below) -> None:
+    def __init__(self, tree: Tree | ParquetImages | Below) -> None:
         """Nothing is listed before a path leads nowhere."""
         self.tree, self.root = tree, tree.root
         self._paths: Paths | None = None

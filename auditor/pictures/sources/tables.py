@@ -207,7 +207,7 @@ class TableSource:
             number = numbered(label, class_names)
             return {place: f"{number}.0" if before.endswith(".0") and is_whole(number) else number}
 
-        with out.open("wb") as file:
+        with (out / Path(self._name).name if out.is_dir() else out).open("wb") as file:
             self._table.write_again(file, changed)
 
 

@@ -24,7 +24,7 @@ BOMB_BYTES = 1 << 30
 MAX_MEMBERS = 5_000_000
 MAX_DEPTH = 200
 """Python gives up at a thousand."""
-NOISE = ("__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini")
+NOISE = ("__MACOSX", "@eaDir", ".DS_Store", "Thumbs.db", "desktop.ini")
 
 
 class PathError(ValueError):
@@ -331,7 +331,7 @@ def _unusable(info: zipfile.ZipInfo) -> str | None:
 def is_noise(name: str) -> bool:
     """Whether a system put the file there, or its name is hidden."""
     parts = name.split("/")
-    return any(part in NOISE for part in parts) or parts[-1].startswith(".")
+    return any(part in NOISE or (part.startswith(".") and part not in (".", "..")) for part in parts)
 
 
 def common_folder(names: list[str]) -> str:

@@ -25,7 +25,7 @@ from auditor.pictures.sources import (
     read_bytes,
     remarks,
 )
-from tests.auditor.pictures.sources.test_layout import _picture
+from tests.auditor.importing.world.cases import picture
 
 Meant = dict[str, tuple[str | None, str | None]]
 
@@ -34,7 +34,7 @@ def put(folder: Path, *paths: str) -> None:
     """A picture of its own at each path."""
     for path in paths:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(_picture(path))
+        (folder / path).write_bytes(picture(path))
 
 
 def found(source: Path, **options: object) -> Meant:

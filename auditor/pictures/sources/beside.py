@@ -1,0 +1,93 @@
+"""Class folders and the tables beside them: which of the two says what a picture is, where both are there."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+from auditor.ground.errors import ImportRefusedError
+from auditor.ground.names import normal
+from auditor.pictures.sources.folder import FolderSource
+from auditor.pictures.sources.layout import TwoWaysError
+from auditor.pictures.sources.roots import Resolved
+from auditor.pictures.sources.rows import SourceOptions, SourceRow, is_whole, printable
+from auditor.pictures.sources.tables import TableSource
+from auditor.pictures.sources.trees import PathError, Tree
+
+TABLES = (".csv", ".tsv")
+DEEPEST = 2
+"""Folders that a table may lie in; what lies further in is about a part of the pictures."""
+ROWS_COMPARED = 1_000
+
+
+def open_folders(tree: Tree, options: SourceOptions) -> FolderSource | TableSource:
+    """The class folders of a tree, or the one table in it that names its pictures where no folder is a class.
+
+    Raises:
+        ImportRefusedError: neither is there, or a table has other labels than the folders: a person has to choose.
+    """
+    tables = [name for name, reason in tree.walk() if reason is None and _is_table(tree, name)]
+    is_asked_for = any(
+        (options.label_column, options.path_column, options.true_label_column, options.encoding)
+    )
+    images = Resolved(tree)
+    if is_asked_for and len(tables) == 1:
+        return _table(tree, tables[0], images, options)
+    listing = (
+        {}
+        if options.layout is not None
+        else {name: rows for name in tables if (rows := _rows(tree, name, images, options))}
+    )
+    try:
+        source = FolderSource(tree, options.layout)
+    except ImportRefusedError as error:
+        if len(listing) != 1 or isinstance(error, TwoWaysError):
+            raise
+        return _table(tree, next(iter(listing)), images, options)
+    for name, rows in listing.items():
+        _refuse_other_labels(source, name, rows)
+    return source
+
+
+def _is_table(tree: Tree, name: str) -> bool:
+    inner = name.removeprefix(tree.base)
+    return inner.lower().endswith(TABLES) and inner.count("/") <= DEEPEST
+
+
+def _table(tree: Tree, name: str, images: Resolved, options: SourceOptions) -> TableSource:
+    return TableSource(name, tree.open(name), images, options)
+
+
+def _rows(tree: Tree, name: str, images: Resolved, options: SourceOptions) -> list[SourceRow]:
+    """The first rows that name a picture; none where it is no table of pictures with labels."""
+    try:
+        with tree.open(name) as stream:
+            source = TableSource(name, stream, images, replace(options, layout=None))
+            first = list(itertools.islice(source.rows(), ROWS_COMPARED))
+    except (ImportRefusedError, PathError):
+        return []
+    return [row for row in first if isinstance(row, SourceRow)]
+
+
+def _refuse_other_labels(source: FolderSource, name: str, rows: list[SourceRow]) -> None:
+    """Ask where the table does not say what the folders say; a number in place of each name says the same."""
+    pairs: dict[tuple[str | None, str | None], SourceRow] = {}
+    for row in rows:
+        meant = source.meant(row.location)
+        mine = None if meant is None else meant[0]
+        pairs.setdefault((None if mine is None else normal(mine), row.label and normal(row.label)), row)
+    ours, theirs = {mine for mine, _ in pairs}, {other for _, other in pairs}
+    are_numbers = all(other is not None and is_whole(other.removesuffix(".0")) for other in theirs)
+    are_names = not any(mine is None or is_whole(mine) for mine in ours)
+    if are_numbers and are_names and len(pairs) == len(ours) == len(theirs):
+        return
+    other_pair = next((pair for pair in pairs if pair[0] != pair[1]), None)
+    if other_pair is not None:
+        mine, other = (printable(one, 40) if one else "no label" for one in other_pair)
+        raise ImportRefusedError(
+            f"{source.tree.root} can be read in two ways: {name} says other labels than the folders "
+            f"({printable(pairs[other_pair].filepath, 60)}: {other} there, {mine} by its folder). Import "
+            "that table (name it, or its column of labels), or say what the first folders are: "
+            "classes, splits or deepest.",
+            field="layout",
+        )

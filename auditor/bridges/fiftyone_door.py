@@ -76,12 +76,6 @@ def host_of(uri: str) -> str:
     return uri.split("@")[-1].removeprefix("mongodb://").split("?")[0].rstrip("/")
 
 
-def configured_dir() -> Path | None:
-    """The folder that the environment names for FiftyOne's own MongoDB."""
-    named = os.environ.get("FIFTYONE_DATABASE_DIR")
-    return Path(named) if named else None
-
-
 @contextmanager
 def explained() -> Iterator[None]:
     """Turn what FiftyOne and MongoDB raise on the way into one line with a remedy."""

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import shutil
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -135,8 +136,13 @@ def _wrong_value(column: Column[Any]) -> str:
 
 
 def close_all() -> None:
-    """Close every pooled connection, for example before a fork or when a test's home goes away."""
+    """Close every pooled connection, for example before a fork or when a catalog's files are replaced.
+
+    SQLite's locks are those of a process, and whoever closes a file late removes what lies beside the new one.
+    """
     _engine_cached.cache_clear()
+    for engine in list(_ENGINES):
+        engine.dispose()
 
 
 def _engine(url: str | URL) -> Engine:
@@ -148,6 +154,10 @@ def _engine(url: str | URL) -> Engine:
             f"{home} cannot be created ({error.strerror}); set AUDITOR_HOME to a folder that you can write to."
         ) from error
     return _engine_cached(url)
+
+
+_ENGINES: weakref.WeakSet[Engine] = weakref.WeakSet()
+"""Every one that somebody may still hold."""
 
 
 @functools.lru_cache(maxsize=8)
@@ -169,6 +179,7 @@ def _engine_cached(url: str | URL) -> Engine:
             f"The catalog {settings().catalog_name} needs the package {error.name}; for PostgreSQL "
             "pip install 'label-auditor[team]' and write postgresql+psycopg://user:password@host/name."
         ) from error
+    _ENGINES.add(engine)
     if sqlite:
         _create_private(engine.url.database)
         event.listen(engine, "connect", _sqlite_pragmas)

@@ -16,6 +16,8 @@ from auditor.ground.settings import settings
 
 PREFIX = ".removing-"
 """What the lease of a removal is called; then comes the dataset's UUID."""
+_unfinished: set[str] = set()
+"""What this process began to remove, which then failed, as on a full disk; it still holds the lease."""
 
 
 def begin(session: Session, dataset: Owned) -> None:
@@ -29,6 +31,14 @@ def finish(uuid: str) -> list[Path]:
 
     These cannot be deleted, or their manifest does not say that they are its own.
     """
+    try:
+        return _finish(uuid)
+    except BaseException:
+        _unfinished.add(uuid)
+        raise
+
+
+def _finish(uuid: str) -> list[Path]:
     with db.session() as session:
         dataset = datasets.owned_unseen(session, uuid)
         others = datasets.sources(session, but=uuid)
@@ -44,7 +54,9 @@ def finish(uuid: str) -> list[Path]:
 
 
 def sweep() -> None:
-    """Finish what processes had begun that are gone."""
+    """Finish what this process could not, and what processes had begun that are gone."""
+    while _unfinished:
+        finish(_unfinished.pop())
     with db.session() as session:
         names = [name for name in leases.names(session) if name.startswith(PREFIX)]
         gone = [name for name in names if leases.is_gone(session, name)]

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from engines.contract import (
     IGNORED_PIXEL,
@@ -39,7 +40,7 @@ from engines.meta.directional import (
     meta_gradient,
 )
 from engines.segmentation.config import MaskConfig
-from engines.segmentation.loop import MaskFold, descend, pixel_losses, pixel_one_hot, plain_step, train_masks
+from engines.segmentation.loop import MaskFold, descend, pixel_losses, plain_step, train_masks
 from engines.shared.config import at_least, check_preset, one_of
 from engines.shared.device import memory_errors_explained
 from engines.shared.losses import soft_cross_entropy
@@ -213,6 +214,13 @@ def step(fold: MaskFold, index: Tensor) -> Tensor:
         meta_logits = fold.network(meta_images)[1]
         plain_step(fold.network, fold.optimizer, meta_logits, meta_masks, config.clip_norm)
     return loss
+
+
+def pixel_one_hot(masks: Tensor, num_classes: int) -> Tensor:
+    """(B, h, w) int64 in {0..K-1, 255} -> (B, K, h, w) float32; all 0 where there is no class."""
+    known = masks != IGNORED_PIXEL
+    found = F.one_hot(torch.where(known, masks, 0), num_classes).movedim(-1, 1).float()
+    return found * known[:, None]
 
 
 def weighted_step(

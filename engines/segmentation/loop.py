@@ -74,13 +74,6 @@ def train_masks(
     return _judge(run, config, data, done, build(0), on_probabilities)
 
 
-def pixel_one_hot(masks: Tensor, num_classes: int) -> Tensor:
-    """(B, h, w) int64 in {0..K-1, 255} -> (B, K, h, w) float32; all 0 where there is no class."""
-    known = masks != IGNORED_PIXEL
-    found = F.one_hot(torch.where(known, masks, 0), num_classes).movedim(-1, 1).float()
-    return found * known[:, None]
-
-
 def pixel_losses(logits: Tensor, masks: Tensor) -> Tensor:
     """-log p(class) of each pixel: (B, K, h, w), (B, h, w) -> (B, h, w); 0 where it has no class."""
     logits = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits

@@ -12,6 +12,7 @@ litter that stays), ``traceback`` (what is no line for a person) or ``hang``.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import random
@@ -544,20 +545,20 @@ def _import_elsewhere(number: int, source: Path, after: int) -> int:
 
 
 BATCHES = {
-    "source with changed bytes": 10,
-    "command with odd values": 10,
+    "source with changed bytes": 50,
+    "command with odd values": 100,
     "decisions, verdicts, predictions with changed bytes": 10,
-    "route with a changed body": 50,
+    "route with a changed body": 250,
     "six writers at once on PostgreSQL": 15,
-    "odd request at the app's port": 100,
+    "odd request at the app's port": 250,
     "page of another site in Chromium": 20,
     "names that are scripts in Chromium": 10,
     "generated options of every command": 20,
     "generated source": 10,
     "layout of several files, some damaged": 10,
-    "generated body of a route (schemathesis)": 50,
+    "generated body of a route (schemathesis)": 250,
     "generated call of the Python API": 20,
-    "route on masks and numbers": 60,
+    "route on masks and numbers": 260,
     "generated options on masks and numbers": 30,
     "table of numbers": 10,
     "masks of other tools": 15,
@@ -779,6 +780,12 @@ def campaign(
 
 def _load_everything() -> None:
     """What trials need is imported once, before the first fork."""
+    import datasets  # noqa: F401
+    import fsspec.implementations.http  # noqa: F401
+    import tfrecord  # noqa: F401
+    import timm  # noqa: F401
+    from tqdm import tqdm
+
     import app.server.routes  # noqa: F401
     import auditor.__main__
     import auditor.cli.output
@@ -788,6 +795,8 @@ def _load_everything() -> None:
     from auditor.bridges import engine_bridge
 
     engine_bridge.engine_choices()
+    tqdm.monitor_interval = 0  # its thread would make every process apart of a trial start anew
+    gc.freeze()
 
 
 def _commit() -> str:

@@ -185,6 +185,9 @@ def killed(work: Callable[[], None], after: int) -> bool:
 
     Python's audit events name each opening, renaming, removing and database call before it happens.
     """
+    from auditor.catalog import db
+
+    db.close_all()  # SQLite takes what was opened before a fork for its own, locks included
     child = os.fork()
     if child == 0:
         seen = 0

@@ -7,19 +7,20 @@ import logging
 import math
 import os
 import sqlite3
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import psutil
 import pytest
 from sqlalchemy import text
 
 from auditor.audits import worker
-from auditor.catalog import audits, datasets, draws, jobs, reviews
+from auditor.catalog import audits, datasets, db, draws, jobs, leases, removal, reviews
 from auditor.catalog.db import close_all, session
 from auditor.catalog.records import now
 from auditor.cli import doctor
-from auditor.ground.errors import AuditorError, JobRefusedError, NotFoundError, ReviewError
+from auditor.ground.errors import AuditorError, CatalogBusyError, JobRefusedError, NotFoundError, ReviewError
 from auditor.review import blind, decisions, drawing
 from tests.auditor.catalogs import add_dataset, at_once, first_epoch, queued_audit
 
@@ -152,6 +153,32 @@ def test_session__tables_of_another_layout_than_the_number_says_are_named(home: 
         session() as open_session,
     ):
         datasets.list_all(open_session)
+
+
+def test_close_all__no_file_of_the_catalog_stays_open(home: Path) -> None:
+    add_dataset()
+    with session() as open_session:
+        datasets.list_all(open_session)
+    close_all()
+    assert not [file.path for file in psutil.Process().open_files() if Path(file.path).parent == home]
+
+
+def test_remove__what_failed_goes_before_the_next_one_though_its_process_lives(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(db, "WRITE_WAIT_S", 0.1)
+    add_dataset()
+    with session() as open_session:
+        dataset = datasets.owned(open_session, "few")
+        removal.begin(open_session, dataset)
+    with closing(sqlite3.connect(home / "catalog.db")) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(CatalogBusyError):
+            removal.finish(dataset.uuid)
+    removal.sweep()
+    with session() as open_session:
+        assert not open_session.execute(text("SELECT name FROM dataset")).all()
+        assert not leases.names(open_session)
 
 
 def numbers_after_removal() -> list[int]:

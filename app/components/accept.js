@@ -20,11 +20,17 @@ class Acceptance {
       const answer = await bench.server.post("acceptable", { audit: bench.data.audit, where, top, reviewer: bench.data.reviewer });
       if (top !== this.top) return; // another number was asked for meanwhile
       this.items = answer.items;
-      this.left.clear();
-      this.draw();
+      this.first = answer.first;
+      // What nobody has checked at all is ticked by whoever looks at it, never in advance.
+      this.tick(!this.first);
     } catch (error) {
       this.body.replaceChildren(el("p", { text: error.message }));
     }
+  }
+
+  tick(all) {
+    this.left = new Set(all ? [] : this.items.map((item) => item.sample));
+    this.draw();
   }
 
   draw() {
@@ -38,7 +44,7 @@ class Acceptance {
     const tiles = this.items.map((item) => {
       const [given, suggested] = [bench.className(item.given), bench.className(item.suggested)];
       const pair = `${given} → ${suggested}`;
-      const tile = el("button", { class: "pick", "data-sample": item.sample, title: pair, "aria-pressed": "true", "aria-label": `Sample ${item.sample}: ${pair}` }, [
+      const tile = el("button", { class: "pick", "data-sample": item.sample, title: pair, "aria-pressed": String(!this.left.has(item.sample)), "aria-label": `Sample ${item.sample}: ${pair}` }, [
         el("img", { src: bench.server.image(item.sample, 112), alt: "", loading: "lazy" }),
         el("span", { class: "tick", text: "✓" }),
         el("span", { class: "labels" }, [el("span", { class: "given", text: given }), el("span", { text: "→" }), el("span", { class: "suggested", text: suggested })]),
@@ -51,8 +57,9 @@ class Acceptance {
       return tile;
     });
     const empty = el("p", { text: "No unchecked sample of this list has a suggestion." });
+    const all = el("button", { class: "plain", text: "Tick all", onclick: () => this.tick(true), "data-testid": "accept-all" });
     this.body.replaceChildren(
-      el("div", { class: "row" }, tops), tiles.length ? el("div", { class: "picks" }, tiles) : empty, this.said,
+      el("div", { class: "row" }, this.first && tiles.length ? [...tops, all] : tops), el("p", { text: this.first, hidden: !this.first }), tiles.length ? el("div", { class: "picks" }, tiles) : empty, this.said,
       el("div", { class: "row" }, [this.confirm]),
     );
     this.count();
@@ -73,7 +80,7 @@ class Acceptance {
       : "How many of these changes are wrong is not known: too few samples are verified.";
     this.said.textContent = changes.length
       ? `${expected} Click a picture to leave it out. They count as accepted unseen, not as checked.`
-      : "Nothing is ticked.";
+      : "Nothing is ticked. Click a picture to take its suggestion.";
   }
 
   async accept() {

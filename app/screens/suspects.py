@@ -8,6 +8,7 @@ from app import components
 from app.panels import filters
 from app.session import readers, state, words
 from app.session.words import plain
+from auditor.audits import statements
 from auditor.ground.wording import no_suspects
 from auditor.review import drawing
 
@@ -41,4 +42,5 @@ found = (
     if number
     else f"Audit {audit.id}: {no_suspects(audit.summary)}"
 )
-st.caption(f"{found} The most suspicious come first. Root of the files: {plain(dataset.root)}")
+first = statements.first_list(dataset.id)
+st.caption(f"{first} {found} The most suspicious come first. Root of the files: {plain(dataset.root)}")

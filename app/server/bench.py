@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from app.server import bodies, geometry
-from auditor.audits import arrays, queues, ranking
+from auditor.audits import arrays, queues, ranking, statements
 from auditor.audits import progress as review_progress
 from auditor.catalog import folders, reading, reviews, scores
 from auditor.catalog.db import ask
@@ -169,7 +169,8 @@ def acceptable(payload: Mapping[str, Any]) -> dict[str, Any]:
     """The most suspicious undecided samples of a queue whose suggestion can be accepted without a look at each.
 
     ``changeIsWrong`` of each: how likely the change is wrong; None unless verified rows calibrate both that the
-    label is wrong and that the suggestion is right.
+    label is wrong and that the suggestion is right. ``first`` says that nobody has checked any label, and is empty
+    otherwise.
     """
     body = schema.read(bodies.Acceptable, payload)
     audit = _audit_of_classes(body.audit)
@@ -181,7 +182,7 @@ def acceptable(payload: Mapping[str, Any]) -> dict[str, Any]:
     for row in page.to_dict("records"):
         right = row["error_probability"] * row["suggested_probability"] if is_known else math.nan
         items.append(_item(row, {}, audit) | {"changeIsWrong": None if math.isnan(right) else 1 - right})
-    return {"items": items}
+    return {"items": items, "first": statements.first_list(audit.dataset_id)}
 
 
 def accept(payload: Mapping[str, Any]) -> dict[str, Any]:

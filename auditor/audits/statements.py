@@ -195,7 +195,8 @@ def suspects(audit: Audit, *, top: int, max_fdr: float | None = None, split: str
         with session() as open_session:
             page = scores.page(open_session, audit, where, limit=top)
             total = scores.count(open_session, audit, where)
-        return Suspects(noise_rate_now(audit).sentence, page, total)
+        statement = f"{first_list(audit.dataset_id)} {noise_rate_now(audit).sentence}".lstrip()
+        return Suspects(statement, page, total)
     standing = load(audit.id)
     promise = promises(standing, levels=(max_fdr,))[max_fdr]
     statement, flags = promise.sentence, np.flatnonzero(promise.flags)
@@ -215,6 +216,12 @@ def suspects(audit: Audit, *, top: int, max_fdr: float | None = None, split: str
     first = flags[np.argsort(standing.trust_score[flags], kind="stable")][:top]
     with session() as open_session:
         return Suspects(statement, scores.page_of(open_session, audit, first.tolist()), len(flags))
+
+
+def first_list(dataset_id: int) -> str:
+    """What a list is called of which nobody has looked at any label, by whatever name; empty once somebody has."""
+    is_checked = any(row.is_seen for row in decisions.outcomes(dataset_id).values())
+    return "" if is_checked else "First list: nobody has checked any of these labels yet."
 
 
 def promise_changes(standing: Standing, q: float) -> Promise:

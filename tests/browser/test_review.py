@@ -209,7 +209,11 @@ def test_figures__follow_a_batch_without_a_reload(browser: Any, running: Server)
     finish.wait_for(timeout=WAIT_MS)
     before = finish.inner_text()
     page.get_by_test_id("accept").click()
-    page.get_by_test_id("accept-confirm").click()
+    confirm = page.get_by_test_id("accept-confirm")
+    confirm.wait_for(timeout=WAIT_MS)
+    assert confirm.is_disabled()  # nobody has checked any of them
+    page.get_by_test_id("accept-all").click()
+    confirm.click()
     wait_until(lambda: finish.inner_text() != before, "more checked samples of the queue")
 
 

@@ -158,8 +158,10 @@ def test_accept__shows_pictures_takes_one_confirm_and_is_undone_as_one(browser: 
     page.locator(".pick").first.wait_for(timeout=WAIT_MS)
     pictures = page.locator(".pick")
     count = pictures.count()
-    pictures.nth(1).click()
     confirm = page.get_by_test_id("accept-confirm")
+    assert confirm.is_disabled()  # nobody has checked any of them: no key takes them all
+    page.get_by_test_id("accept-all").click()
+    pictures.nth(1).click()
     assert confirm.inner_text() == f"Accept {count - 1}"
     confirm.click()
     page.get_by_text(f"{count - 1} suggestions accepted").wait_for(timeout=WAIT_MS)

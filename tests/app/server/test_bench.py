@@ -186,7 +186,9 @@ def test_undo__takes_back_own_decisions_newest_first() -> None:
 
 def test_accept__leaves_out_what_was_unticked_and_is_undone_as_one() -> None:
     asked = {"audit": AUDIT_ID, "where": {"undecided": True}, "reviewer": "Ada"}
-    offered = bench.acceptable({**asked, "top": 5})["items"]
+    told = bench.acceptable({**asked, "top": 5})
+    offered = told["items"]
+    assert told["first"] == "First list: nobody has checked any of these labels yet."
     assert [item["sample"] for item in offered] == [item["sample"] for item in first_items(5)]
     assert all(item["suggested"] != item["given"] for item in offered)
     changes = [[item["sample"], item["suggested"]] for item in offered[1:]]
@@ -194,6 +196,10 @@ def test_accept__leaves_out_what_was_unticked_and_is_undone_as_one() -> None:
     assert standing(offered[0]["sample"]) is None
     undone = bench.undo({"audit": AUDIT_ID, "reviewer": "Ada"})
     assert (undone["undone"], undone["unseen"]) == (4, True)
+    assert bench.acceptable({**asked, "top": 5})["first"] == told["first"]  # to accept unseen checks nothing
+    bench.record({"verdicts": [verdict(offered[0], "keep")]})
+    assert bench.acceptable({**asked, "top": 5})["first"] == ""
+    bench.undo({"audit": AUDIT_ID, "reviewer": "Ada"})
     assert [item["sample"] for item in undone["items"]] == [sample for sample, _ in changes]
     with pytest.raises(ReviewError, match="Nothing is ticked"):
         bench.accept({**asked, "changes": []})

@@ -5,7 +5,7 @@ Each format is read for one class an image, and is written back as it came in, w
 
 =====================  ====================================================================================
 COCO                   ``images``, ``annotations``, ``categories``: the category of an image's annotations
-Label Studio           a list of tasks: the choice of the newest annotation
+Label Studio           a list of tasks: the choice of all who answered, or the ground truth
 CVAT                   "CVAT for images": the tag of an image
 ImageNet's lists       ``val.txt``: a path and a class number a line
 =====================  ====================================================================================
@@ -25,6 +25,7 @@ from xml.etree import ElementTree
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import text_of
 from auditor.ground.numbers import number_text, read_number
+from auditor.pictures.sources.answers import Answer, settled
 from auditor.pictures.sources.columns import choose_column, path_on_disk
 from auditor.pictures.sources.folder import has_broken_text
 from auditor.pictures.sources.reading import UnreadableError, is_on_stored, placed_region
@@ -342,7 +343,7 @@ class LabelStudio(Format):
         self._tasks = tasks
         self._question = one_question(file, map(_questions, tasks), options)
         self.label_column = self._question
-        controls = (_controls(result) for task in tasks for result in _results(task))
+        controls = (_controls(result) for task in tasks for _, result in _results(task))
         of_this = (found for found in controls if self._question in (None, found["from_name"]))
         self._controls = next(of_this, {"from_name": "label", "to_name": "image"})
 
@@ -352,42 +353,75 @@ class LabelStudio(Format):
             if not self._is_task(task):
                 yield Entry(row, "", None, problem="is no task of Label Studio; export them as JSON")
                 continue
-            said = self._chosen(task)
-            choices = said["value"]["choices"] if said else []
-            problem, label = None, None
-            if not isinstance(choices, list) or not all(isinstance(one, str) for one in choices):
-                problem = "has choices that are no list of names; export the tasks again"
-            elif len(choices) > 1:
-                problem = "has several choices; one class per image can be audited"
-            else:
-                label = next(iter(choices), None)
+            label, problem = None, None
+            try:
+                said = settled(self._answers(task))
+                label = _one_of(said.names) if said else None
+            except ValueError as error:
+                problem = str(error)
             yield Entry(row, _picture_of(task["data"]), label, problem=problem)
 
     def rewritten(self, outcome: Outcome) -> str:
-        """See ``Format``. An image without a label in the file gets an annotation of its own."""
+        """See ``Format``: the answer changes; what several people answered stays, beside a truth of ours."""
         kept = []
         for task in self._tasks:
             label = outcome(_picture_of(task["data"])) if self._is_task(task) else ""
             if label is None:
                 continue
-            said = self._chosen(task) if label else None
-            if said is not None:
-                said["value"] = said["value"] | {"choices": [label]}
-            elif label:
-                result = {"type": "choices", **self._controls, "value": {"choices": [label]}}
-                earlier = task.get("annotations")
-                task["annotations"] = [*(earlier if isinstance(earlier, list) else []), {"result": [result]}]
+            if label:
+                self._answer(task, label)
             kept.append(task)
         return json.dumps(kept, ensure_ascii=False)
+
+    def _answer(self, task: dict[str, Any], label: str) -> None:
+        answers = self._answers(task)
+        truth = [answer for answer in answers if answer.is_truth] or answers
+        if len({answer.by for answer in answers if answer.by}) < 2 and truth:
+            value = truth[-1].place["result"]
+            value["value"] = value["value"] | {"choices": [label]}
+            return
+        result = {"type": "choices", **self._controls, "value": {"choices": [label]}}
+        key = _annotations_key(task)
+        earlier = task.get(key)
+        earlier = earlier if isinstance(earlier, list) else []
+        for answer in answers:
+            if answer.is_truth:
+                answer.place["annotation"]["ground_truth"] = False
+        mark = {"ground_truth": True} if answers else {}
+        task[key] = [*earlier, {"result": [result]} | mark]
 
     @staticmethod
     def _is_task(task: Any) -> bool:
         return isinstance(task, dict) and isinstance(task.get("data"), dict)
 
-    def _chosen(self, task: dict[str, Any]) -> dict[str, Any] | None:
-        """The choice in the newest annotation that was not cancelled."""
+    def _answers(self, task: dict[str, Any]) -> list[Answer[dict[str, Any]]]:
+        """What people chose, one answer an annotation.
+
+        Raises:
+            ValueError: choices that are no list of names.
+        """
         own = self._question
-        return next((one for one in _results(task) if own is None or one.get("from_name", own) == own), None)
+        found: dict[int, Answer[dict[str, Any]]] = {}
+        for annotation, result in _results(task):
+            if own is not None and result.get("from_name", own) != own:
+                continue
+            choices = result["value"]["choices"]
+            if not isinstance(choices, list) or not all(isinstance(one, str) for one in choices):
+                raise ValueError("has choices that are no list of names; export the tasks again")
+            by = annotation.get("completed_by")
+            by = by.get("id", by.get("email")) if isinstance(by, dict) else by
+            is_truth = bool(annotation.get("ground_truth") or annotation.get("honeypot"))
+            before = found.get(id(annotation))
+            names = (*(before.names if before else ()), *choices)
+            place = {"annotation": annotation, "result": result}
+            found[id(annotation)] = Answer("" if by is None else str(by), names, is_truth, place)
+        return list(found.values())
+
+
+def _one_of(names: tuple[str, ...]) -> str | None:
+    if len(set(names)) > 1:
+        raise ValueError("has several choices; one class per image can be audited")
+    return next(iter(names), None)
 
 
 def one_question(file: Path, asked: Iterable[Iterable[str]], options: SourceOptions) -> str | None:
@@ -504,20 +538,24 @@ class ImageList(Format):
             ) from error
 
 
-def _results(task: Any) -> Iterator[dict[str, Any]]:
-    """The choices of a task, those of its newest annotation first; cancelled annotations say nothing."""
-    annotations = task.get("annotations") if isinstance(task, dict) else None
-    for annotation in reversed(annotations if isinstance(annotations, list) else []):
+def _annotations_key(task: dict[str, Any]) -> str:
+    return "completions" if "completions" in task and "annotations" not in task else "annotations"
+
+
+def _results(task: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """(annotation, choice) of a task, the oldest annotation first; cancelled annotations say nothing."""
+    annotations = task.get(_annotations_key(task)) if isinstance(task, dict) else None
+    for annotation in annotations if isinstance(annotations, list) else []:
         if isinstance(annotation, dict) and not annotation.get("was_cancelled"):
             results = annotation.get("result")
             for result in results if isinstance(results, list) else []:
                 value = result.get("value") if isinstance(result, dict) else None
                 if isinstance(value, dict) and value.get("choices"):
-                    yield result
+                    yield annotation, result
 
 
 def _questions(task: Any) -> list[str]:
-    return [str(result["from_name"]) for result in _results(task) if result.get("from_name")]
+    return [str(result["from_name"]) for _, result in _results(task) if result.get("from_name")]
 
 
 def _controls(result: dict[str, Any]) -> dict[str, str]:

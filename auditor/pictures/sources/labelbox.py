@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.pictures.sources.annotations import Entry, Format, Outcome, one_question
+from auditor.pictures.sources.answers import Answer, settled
 from auditor.pictures.sources.json_records import json_lines
 from auditor.pictures.sources.rows import IMAGE_SUFFIXES, SourceOptions
 
@@ -16,7 +17,7 @@ OF_THE_OPTION = ("name", "value", "feature_schema_id")
 
 
 class Labelbox(Format):
-    """Labelbox's export, one data row a line: the radio answer of the newest label; rows are counted from 1.
+    """Labelbox's export, one data row a line: the radio answer of all who gave one, or the benchmark; rows are counted from 1.
 
     The image is called by its external id, else by its global key where that is the name of an image, else by its
     address.
@@ -32,37 +33,60 @@ class Labelbox(Format):
             ImportRefusedError: there are several questions and none is named, or none has that name.
         """
         self._file = file
-        asked = ((question for question, _ in _answers(value)) for _, value in self._lines())
+        asked = (
+            (question for question, _ in _answers(label))
+            for _, value in self._lines()
+            for label in _labels(value)
+        )
         self.label_column = one_question(file, asked, options)
 
     def entries(self) -> Iterator[Entry]:
         """See ``Format``."""
         for row, value in self._lines():
-            names = {_name_of(answer) for answer in self._said(value)}
-            problem = None
-            if len(names) > 1:
-                problem = "has several classifications; one class per image can be audited"
-            label = names.pop() if len(names) == 1 else None
+            label, problem = None, None
+            try:
+                said = settled(self._said(value))
+                if said is not None and len(set(said.names)) > 1:
+                    problem = "has several classifications; one class per image can be audited"
+                label = said.names[0] if said is not None and problem is None else None
+            except ValueError as error:
+                problem = str(error)
             extra = {"data_row_id": str(_data_row_of(value).get("id", ""))}
             yield Entry(row, _path_of(value), label, extra=extra, problem=problem)
 
     def rewritten(self, outcome: Outcome) -> str:
         """See ``Format``. A data row without a label stays without one: Labelbox makes the ids of its answers."""
         values = [value for _, value in self._lines()]
-        option_of = {_name_of(answer): answer for value in values for answer in self._said(value)}
+        option_of = {
+            _name_of(answer): answer
+            for value in values
+            for said in self._said(value)
+            for answer in said.place
+        }
         kept = []
         for value in values:
             label = outcome(_path_of(value))
             if label is None:
                 continue
-            for answer in self._said(value) if label else ():
+            said = self._said(value) if label else []
+            truth = [one for one in said if one.is_truth] or said
+            for answer in truth[-1].place if truth else ():  # what others answered stays
                 _choose(answer, label, option_of.get(label))
             kept.append(value)
         return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in kept)
 
-    def _said(self, value: dict[str, Any]) -> list[dict[str, Any]]:
-        """The answers to the question that holds the labels."""
-        return [answer for question, answer in _answers(value) if question == self.label_column]
+    def _said(self, value: dict[str, Any]) -> list[Answer[list[dict[str, Any]]]]:
+        """Everybody's answers to the question that holds the labels."""
+        found = []
+        for label in _labels(value):
+            answers = [answer for question, answer in _answers(label) if question == self.label_column]
+            about = label.get("label_details")
+            about = about if isinstance(about, dict) else {}
+            is_truth = bool(about.get("is_benchmark_reference"))
+            names = tuple(map(_name_of, answers))
+            if names:
+                found.append(Answer(str(about.get("created_by") or ""), names, is_truth, answers))
+        return found
 
     def _lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
         yield from json_lines(self._file)
@@ -97,20 +121,26 @@ def _path_of(value: dict[str, Any]) -> str:
     return str(found.get("external_id") or named or found.get("row_data") or "")
 
 
-def _answers(value: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """(question, answer) of the newest label of each project: one of a radio, those of a checklist."""
-    found: list[tuple[str, dict[str, Any]]] = []
+def _labels(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Everybody's label of each project, the oldest first."""
     projects = value.get("projects")
     for project in projects.values() if isinstance(projects, dict) else ():
         labels = project.get("labels") if isinstance(project, dict) else None
-        newest = labels[-1] if isinstance(labels, list) and labels else None
-        annotations = newest.get("annotations") if isinstance(newest, dict) else None
-        said = annotations.get("classifications") if isinstance(annotations, dict) else None
-        for one in said if isinstance(said, list) else ():
-            if isinstance(one, dict):
-                checked = one.get("checklist_answers")
-                answers = [one.get("radio_answer"), *(checked if isinstance(checked, list) else [])]
-                found += [(_name_of(one), answer) for answer in answers if isinstance(answer, dict)]
+        yield from (
+            (label for label in labels or () if isinstance(label, dict)) if isinstance(labels, list) else ()
+        )
+
+
+def _answers(label: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """(question, answer) of one label: one of a radio, those of a checklist."""
+    found: list[tuple[str, dict[str, Any]]] = []
+    annotations = label.get("annotations")
+    said = annotations.get("classifications") if isinstance(annotations, dict) else None
+    for one in said if isinstance(said, list) else ():
+        if isinstance(one, dict):
+            checked = one.get("checklist_answers")
+            answers = [one.get("radio_answer"), *(checked if isinstance(checked, list) else [])]
+            found += [(_name_of(one), answer) for answer in answers if isinstance(answer, dict)]
     return found
 
 

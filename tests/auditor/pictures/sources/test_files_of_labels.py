@@ -8,6 +8,7 @@ import json
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -329,3 +330,77 @@ def test_open_source__json_of_other_tools_is_read_and_written_again(tmp_path: Pa
     assert (tmp_path / f"b{file}").read_text() == text
     source.write_again(tmp_path / f"b{file}", ["dog", "", None], ["cat", "dog"])
     assert found(tmp_path / f"b{file}") == {PATHS[0]: ("dog", None), PATHS[1]: ("dog", None)}
+
+
+def _task(number: int, *said: tuple[int | None, str, bool], key: str = "annotations") -> dict[str, Any]:
+    annotations = [
+        {
+            "completed_by": by,
+            "ground_truth": is_truth,
+            "result": [{"type": "choices", "from_name": "c", "value": {"choices": [name]}}],
+        }
+        for by, name, is_truth in said
+    ]
+    return {"id": number, "data": {"image": f"images/{number}.png"}, key: annotations}
+
+
+def _box(number: int, *said: tuple[int | None, str, bool]) -> dict[str, Any]:
+    labels = [
+        {
+            "label_details": {"created_by": by and f"{by}@x.org", "is_benchmark_reference": is_truth},
+            "annotations": {"classifications": [{"name": "c", "radio_answer": {"name": name}}]},
+        }
+        for by, name, is_truth in said
+    ]
+    data_row = {"id": str(number), "external_id": f"images/{number}.png"}
+    return {"data_row": data_row, "projects": {"p": {"labels": labels}}}
+
+
+ANSWERS = {
+    "all alike": (((1, "cat", False), (2, "cat", False)), "cat"),
+    "ground truth": (((1, "dog", True), (2, "cat", False), (3, "cat", False)), "dog"),
+    "changed their mind": (((1, "dog", False), (1, "cat", False)), "cat"),
+    "two against one": (((1, "dog", False), (2, "cat", False), (3, "cat", False)), None),
+    "two unknown people": (((None, "dog", False), (None, "cat", False)), None),
+    "two truths": (((1, "dog", True), (2, "cat", True)), None),
+}
+
+
+@pytest.mark.parametrize("tool", ["tasks.json", "old.json", "export.ndjson"])
+@pytest.mark.parametrize("name", list(ANSWERS))
+def test_open_source__of_several_people_the_truth_counts_or_what_all_say(
+    tmp_path: Path, name: str, tool: str
+) -> None:
+    put(tmp_path, *PATHS[:2])
+    said, meant = ANSWERS[name]
+    if tool.endswith(".ndjson"):
+        values = [_box(0, *said), _box(1, (1, "dog", False))]
+        (tmp_path / tool).write_text("".join(json.dumps(one) + "\n" for one in values))
+    else:
+        key = "completions" if tool == "old.json" else "annotations"
+        tasks = [_task(0, *said, key=key), _task(1, (1, "dog", False), key=key)]
+        (tmp_path / tool).write_text(json.dumps(tasks))
+    source = open_here(str(tmp_path / tool), SourceOptions())
+    first, second = source.rows()
+    assert isinstance(second, SourceRow)
+    if meant is None:
+        assert isinstance(first, Problem)
+        assert "people who differ (" in first.text
+        return
+    assert isinstance(first, SourceRow)
+    assert (first.label, second.label) == (meant, "dog")
+    assert isinstance(source, Rewritable)
+    other = {"cat": "dog", "dog": "cat"}[meant]
+    source.write_again(tmp_path / f"b{tool}", [other, ""], ["cat", "dog"])
+    text = (tmp_path / f"b{tool}").read_text()
+    by_others = [one for one in said if not one[2]]
+    assert all(
+        text.count(f'"{one}"') >= [two[1] for two in by_others[:-1]].count(one) for one in ("cat", "dog")
+    )
+    if not tool.endswith(".ndjson"):
+        assert found(tmp_path / f"b{tool}") == {PATHS[0]: (other, None), PATHS[1]: ("dog", None)}
+        written = json.loads(text)[0]["completions" if tool == "old.json" else "annotations"]
+        if len({by for by, *_ in said}) > 1:
+            assert [one["result"][0]["value"]["choices"] for one in written[:-1]] == [
+                [one[1]] for one in said
+            ]

@@ -42,6 +42,7 @@ LAYOUT_WORDS = {
     "splits": "splits, the classes below them",
     "deepest": "neither: the deepest ones are the classes",
 }
+MASKS_ON_WORDS = {None: "as sizes tell", "stored": "on the stored pixels", "seen": "on what is seen"}
 TASK_WORDS = {
     CLASSIFICATION: "classes, one per image",
     SEGMENTATION: "masks: a class for each pixel",
@@ -166,6 +167,13 @@ def choose_options() -> dict[str, Any]:
             format_func=LAYOUT_WORDS.__getitem__,
             key="import_layout",
         )
+        masks_on = left.radio(
+            words.FIELDS["masks_on"],
+            list(MASKS_ON_WORDS),
+            format_func=MASKS_ON_WORDS.__getitem__,
+            key="import_masks_on",
+            disabled=not is_masks,
+        )
         names = right.text_input(
             "File of class names",
             key="import_class_names",
@@ -183,6 +191,7 @@ def choose_options() -> dict[str, Any]:
         "encoding": encoding.strip() or None,
         "joined_classes": joined,
         "layout": layout,
+        "masks_on": masks_on if is_masks else None,
     }
 
 

@@ -26,6 +26,7 @@ FIELDS = {
     "skip_bad": "Leave out rows with problems",
     "merge_classes": "Names that look alike",
     "layout": "The first folders are",
+    "masks_on": "Masks of turned pictures are",
     "encoding": "Encoding of the table",
     "name": "Name of the dataset",
 }

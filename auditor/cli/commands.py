@@ -101,6 +101,12 @@ def cli(verbose: bool) -> None:
     metavar="VALUE",
     help="Value of pixels that have no class in the masks; default: 255.",
 )
+@click.option(
+    "--masks-on",
+    type=click.Choice(["stored", "seen"]),
+    help="What masks of pictures that EXIF turns were drawn on, where that is asked: the pixels as they lie in the "
+    "file, or the picture as it is shown.",
+)
 @click.option("--encoding", metavar="NAME", help="Of a table that is not UTF-8, such as cp1252 or shift_jis.")
 @click.option(
     "--merge-classes/--no-merge-classes",

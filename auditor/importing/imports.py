@@ -200,6 +200,7 @@ def import_dataset(
     merge_classes: bool | None = None,
     joined_classes: bool = False,
     layout: str | None = None,
+    masks_on: str | None = None,
     levels: tuple[float, float] | None = None,
     skip_bad: bool = False,
     workers: int | None = None,
@@ -219,6 +220,8 @@ def import_dataset(
     alike (``Cat``, ``cat``) are one class; ``joined_classes`` that a name such as ``cat|dog`` is one.
     ``layout`` says of a folder or archive that can be read in two ways whether its first folders are the
     ``classes``, or ``splits`` with the classes below them.
+    ``masks_on`` says whether masks of pictures that EXIF turns were drawn on the ``stored`` pixels or on what is
+    ``seen``, where their sizes do not tell.
     ``levels`` are the grey values that become black and white, where images have more than 8 bits; default: the
     range of the set but for a thousandth of its values at either end, which the import says.
     ``true_label_column`` is known truth for benchmarks: stored beside the cache, never trained on.
@@ -248,6 +251,7 @@ def import_dataset(
         merge_classes,
         joined_classes,
         layout,
+        masks_on,
     )
     if levels is not None and not -math.inf < levels[0] < levels[1] < math.inf:
         raise ImportRefusedError(

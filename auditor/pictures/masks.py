@@ -184,4 +184,6 @@ def _loaded(data: bytes) -> Image.Image:
 
 def _refuse_lossy(image: Image.Image) -> None:
     if image.format in LOSSY:
-        raise ImageError(f"is a {image.format}, which blurs the values of a mask; save masks as PNG")
+        raise ImageError(
+            f"is a {image.format}, which blurs the values of a mask; save masks as PNG, from where they were drawn"
+        )

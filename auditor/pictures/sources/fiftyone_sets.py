@@ -12,6 +12,7 @@ from auditor.bridges import fiftyone_door
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.vocabulary import REGRESSION
 from auditor.ground.wording import did_you_mean
+from auditor.pictures.sources.layout import is_split
 from auditor.pictures.sources.rows import (
     PathBook,
     Payload,
@@ -31,7 +32,8 @@ ID_COLUMN = "fiftyone_id"
 class FiftyOneSource:
     """The samples of a FiftyOne dataset in its order.
 
-    The given label is a ``Classification`` field; of numbers it is a ``Regression`` or a plain number.
+    The given label is a field of ``Classification`` or ``Classifications`` (of one class a sample), of text, or of
+    yes and no; of numbers it is a ``Regression`` or a plain number. A tag that is called like a split is one.
     """
 
     def __init__(self, dataset: Any, options: SourceOptions) -> None:
@@ -43,16 +45,20 @@ class FiftyOneSource:
         self.ignored: list[str] = []
         self._name = f"fiftyone:{dataset.name}"
         fields = dataset.get_field_schema()
-        field = options.label_column or LABEL_FIELD
         is_numeric = options.task == REGRESSION
         what = "number" if is_numeric else "classification"
         parts = {name: _part(str(kind), is_numeric=is_numeric) for name, kind in fields.items()}
-        labels = [name for name, part in parts.items() if part is not None]
+        labels = [name for name, part in parts.items() if part is not None and name != "filepath"]
+        named = [name for name in labels if "label" in str(parts[name])]
+        field = options.label_column or (
+            named[0] if len(named) == 1 and LABEL_FIELD not in labels else LABEL_FIELD
+        )
         _refuse_field(self._name, field, labels, what)
         _refuse_no_images(dataset, self._name)
         self._paths: list[str] = dataset.values("filepath")
         found = dataset.values(f"{field}{parts[field]}")
-        self._labels: list[str | None] = [None if one is None else str(one) for one in found]
+        self._labels: list[Any] = found
+        self._tags: list[list[str]] = dataset.values("tags")
         self._ids: list[str] = dataset.values("id")
         root = options.root or os.path.commonpath([os.path.dirname(path) for path in self._paths])
         self._tree = FolderTree(Path(root))
@@ -68,20 +74,34 @@ class FiftyOneSource:
     def rows(self) -> Iterator[SourceRow | Problem]:
         """See ``Source``. Rows are 0-based."""
         book = PathBook()
-        for row, (path, label, own_id) in enumerate(zip(self._paths, self._labels, self._ids, strict=True)):
+        of_each = zip(self._paths, self._labels, self._tags, self._ids, strict=True)
+        for row, (path, label, tags, own_id) in enumerate(of_each):
+            splits = [tag for tag in tags or () if is_split(tag)]
+            several = sorted({str(one) for one in label if one}) if isinstance(label, list) else []
+            if len(several) > 1:
+                names = printable(", ".join(several), 60)
+                text = f"has several labels ({names}); one class per image can be audited"
+                yield Problem(self._name, row, text)
+                continue
+            label = next(iter(several), None) if isinstance(label, list) else label
             try:
                 location = self._tree.locate(path)
             except PathError as error:
                 is_missing = isinstance(error, MissingError)
                 yield Problem(self._name, row, f"{printable(path)} {error}", is_missing)
                 continue
-            name = (label or "").strip() or None
+            name = ("" if label is None else str(label)).strip() or None
             again = book.again(location, row, name)
             if again is not None:
                 yield Problem(self._name, row, f"{printable(path)} {again}")
                 continue
             yield SourceRow(
-                row=row, filepath=location, location=location, label=name, extra={ID_COLUMN: own_id}
+                row=row,
+                filepath=location,
+                location=location,
+                label=name,
+                split=splits[0] if len(splits) == 1 else None,
+                extra={ID_COLUMN: own_id},
             )
 
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
@@ -92,7 +112,11 @@ class FiftyOneSource:
 def _part(kind: str, *, is_numeric: bool) -> str | None:
     """Where the labels of a field of that kind are below it; None: it holds none."""
     if not is_numeric:
-        return ".label" if "Classification" in kind else None
+        if "Classifications" in kind:
+            return ".classifications.label"
+        if "Classification" in kind:
+            return ".label"
+        return "" if kind.startswith(("StringField", "BooleanField")) else None
     if "Regression" in kind:
         return ".value"
     return "" if "FloatField" in kind or "IntField" in kind else None
@@ -134,7 +158,7 @@ class FiftyOneMasks(MaskSource):
         ]
         targets = dataset.mask_targets.get(field) or dataset.default_mask_targets or {}
         code, names = code_of_targets(Path(root), pairs, targets, options.ignore_index)
-        super().__init__(root, pairs, code, names)
+        super().__init__(root, pairs, code, names, options.masks_on)
         self._ids = own_ids
         self.info = replace(
             self.info,

@@ -17,7 +17,7 @@ OF_THE_OPTION = ("name", "value", "feature_schema_id")
 
 
 class Labelbox(Format):
-    """Labelbox's export, one data row a line: the radio answer of all who gave one, or the benchmark; rows are counted from 1.
+    """Labelbox's export, one data row a line: what all answered, or the benchmark; rows are counted from 1.
 
     The image is called by its external id, else by its global key where that is the name of an image, else by its
     address.

@@ -147,6 +147,8 @@ class SourceOptions:
     """Whether a name such as ``cat|dog`` is a class of its own."""
     layout: str | None = None
     """One of ``layout.LAYOUTS``: what the first folders are, where that is asked; None: as they look."""
+    masks_on: str | None = None
+    """One of ``segmentation.MASKS_ON``: what masks of pictures that EXIF turns were drawn on; None: sizes tell."""
 
 
 class Source(Protocol):

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import text_of
+from auditor.ground.names import normal
 from auditor.ground.wording import plural
 from auditor.pictures import coco
 from auditor.pictures.decoding import ImageError, Probe, probe
@@ -47,14 +48,27 @@ from auditor.pictures.sources.trees import FolderTree
 
 IMAGE_FOLDERS = ("images", "image", "imgs", "img")
 MASK_FOLDERS = ("masks", "mask", "labels", "annotations", "segmentation", "segmentations", "gt")
-IMAGE_ENDINGS = ("_leftImg8bit",)
+IMAGE_ENDINGS = ("_leftimg8bit", "_image", "_img", "_sat")
 MASK_ENDINGS = (
-    *("_gtFine_labelTrainIds", "_gtFine_labelIds", "_gtCoarse_labelTrainIds", "_gtCoarse_labelIds"),
-    *("_segmentation", "_groundtruth", "_labels", "_label", "_masks", "_mask", "_seg", "_gt", "_L"),
+    *("_gtfine_labeltrainids", "_gtfine_labelids", "_gtcoarse_labeltrainids", "_gtcoarse_labelids"),
+    *(
+        "_segmentation",
+        "_ground_truth",
+        "_groundtruth",
+        "_labels",
+        "_label",
+        "_masks",
+        "_mask",
+        "_seg",
+        "_gt",
+    ),
+    "_l",
 )
-"""What the name of a mask may add to that of its image."""
-OTHER_ENDINGS = ("_color", "_colors", "_instanceIds", "_polygons")
+"""What the name of a mask may add to that of its image, in any case and with any sign between."""
+OTHER_ENDINGS = ("_color", "_colors", "_instanceids", "_polygons")
 """Files beside masks that are none."""
+MASKS_ON = ("stored", "seen")
+"""What masks of turned pictures may have been drawn on."""
 TURN = "#turned="
 VOID = 255
 """What marks ignored pixels where nobody says otherwise."""
@@ -73,6 +87,7 @@ COLOURS = (
     *("#1b9e77", "#a6761d", "#e7298a", "#66a61e", "#7570b3", "#999999", "#17becf"),
 )
 """Colours of classes that have none of their own, in turn."""
+_BETWEEN = re.compile(r"[-_. ]+")
 _COLOUR_PART = re.compile(r"[0-9]{1,3}")
 _COLOURED = re.compile(r"(\d{1,3})[\s,]+(\d{1,3})[\s,]+(\d{1,3})[\s,]+(\S.*)")
 
@@ -99,15 +114,33 @@ class Legend:
 class MaskSource:
     """Images below one root, each with its mask."""
 
-    def __init__(self, root: str, pairs: list[Pair], code: MaskCode, names: tuple[str, ...]) -> None:
-        """``pairs`` in the order of the samples."""
+    def __init__(
+        self,
+        root: str,
+        pairs: list[Pair],
+        code: MaskCode,
+        names: tuple[str, ...],
+        masks_on: str | None = None,
+    ) -> None:
+        """``pairs`` in the order of the samples; ``masks_on`` as in ``SourceOptions``.
+
+        Raises:
+            ImportRefusedError: there is no such answer.
+        """
+        if masks_on is not None and masks_on not in MASKS_ON:
+            raise ImportRefusedError(
+                f"There is no answer {masks_on!r}; use stored or seen.", field="masks_on"
+            )
         self.ignored: list[str] = []
-        self._pairs = pairs
-        self.notes: list[str] = []
+        self._pairs, self._masks_on = pairs, masks_on
         self.info = SourceInfo(kind="masks", root=root, table_file=root, class_names=names, masks=code)
 
     def rows(self) -> Iterator[SourceRow | Problem]:
-        """See ``Source``. A mask that is missing or of another size than its image is a problem."""
+        """See ``Source``. A mask that is missing or of another size than its image is a problem.
+
+        Raises:
+            ImportRefusedError: pictures are turned, and nothing tells whether their masks are.
+        """
         are_stored = self._are_stored()
         for pair in self._pairs:
             found = self._looked_at(pair)
@@ -127,32 +160,30 @@ class MaskSource:
     def _are_stored(self) -> bool:
         """Whether masks of images that are turned by EXIF were drawn on the stored pixels.
 
-        Their sizes tell where width and height change places. Where none does, masks are taken as drawn on what
-        lies in the file, as programs that know no EXIF draw them; it is said (``notes``).
+        Their sizes tell where width and height change places; where none does, a person has to.
         """
-        self.notes = []
-        num_turned = 0
+        if self._masks_on is not None:
+            return self._masks_on == "stored"
+        turned = []
         for pair in self._pairs:
             found = None if _is_never_turned(pair.image) else self._looked_at(pair)
             if found is None or isinstance(found, Problem) or found[0].orientation == 1:
                 continue
             image, size = found
-            num_turned += 1
+            turned.append(pair.image)
             if image.stored != (image.height, image.width) and size in (
                 image.stored,
                 (image.height, image.width),
             ):
                 return size == image.stored
-        if num_turned:
-            self.notes = [
-                f"{plural(num_turned, 'image')} turned by EXIF: their masks are taken as drawn on the stored "
-                "pixels, and are turned with them."
-            ]
+        if turned:
+            raise ImportRefusedError(
+                f"{plural(len(turned), 'picture')} such as {printable(turned[0], 60)}: EXIF turns them, and their "
+                "sizes do not tell what their masks were drawn on; say which: stored (the pixels as they lie in "
+                "the file) or seen (the picture as it is shown).",
+                field="masks_on",
+            )
         return True
-
-    def remarks(self) -> list[str]:
-        """What is to be said about how masks were read."""
-        return self.notes
 
     def _looked_at(self, pair: Pair) -> tuple[Probe, tuple[int, int]] | Problem:
         if pair.mask is None:
@@ -208,7 +239,7 @@ def open_masks(source: Path, options: SourceOptions) -> MaskSource:
     if legend is None and layout == "voc":
         legend = _labelmap(root / "labelmap.txt")
     code, names = _read_values(root, pairs, layout, legend, options.ignore_index)
-    return MaskSource(str(root), pairs, code, names)
+    return MaskSource(str(root), pairs, code, names, options.masks_on)
 
 
 def _open_coco(file: Path, options: SourceOptions) -> MaskSource:
@@ -230,7 +261,7 @@ def _open_coco(file: Path, options: SourceOptions) -> MaskSource:
     names = found.class_names
     colours = tuple(COLOURS[number % len(COLOURS)] for number in range(len(names)))
     code = MaskCode("coco", tuple(range(len(names))), colours)
-    return MaskSource(str(root), pairs, code, names)
+    return MaskSource(str(root), pairs, code, names, options.masks_on)
 
 
 def split_turn(location: str) -> tuple[str, int]:
@@ -299,24 +330,25 @@ def _matched(root: Path, images: str, masks: str) -> list[Pair]:
     """Images and masks by their paths below the two folders, and where that names none by file name alone."""
     by_path: dict[str, str] = {}
     by_name: dict[str, list[str]] = {}
+    whole: dict[str, str] = {}
     for file in _files(root / masks):
-        stem, _ = os.path.splitext(file)
+        stem = _stem(file)
         if stem.endswith(OTHER_ENDINGS):
             continue
+        whole[os.path.splitext(file)[0]] = file
         key = _without(stem, MASK_ENDINGS)
-        if key in by_path and not _is_better(stem, by_path[key]):
+        if key in by_path and not _is_better(stem, _stem(by_path[key])):
             continue
         by_path[key] = file
         by_name.setdefault(key.rpartition("/")[2], []).append(file)
-    # A file whose whole name is that of an image belongs to it, whatever it ends with.
-    whole = {os.path.splitext(file)[0]: file for file in by_path.values()}
     pairs = []
     for file in _files(root / images):
         if images != masks and masks.startswith(f"{images}/") and f"{images}/{file}".startswith(f"{masks}/"):
             continue
-        stem = os.path.splitext(file)[0]
+        stem = _stem(file)
         key = _without(stem, IMAGE_ENDINGS)
-        found = whole.get(stem) or by_path.get(key)
+        # A file whose whole name is that of an image belongs to it, whatever it ends with.
+        found = whole.get(os.path.splitext(file)[0]) or by_path.get(stem) or by_path.get(key)
         if found is None:
             same = by_name.get(key.rpartition("/")[2], [])
             found = same[0] if len(same) == 1 else None
@@ -325,13 +357,18 @@ def _matched(root: Path, images: str, masks: str) -> list[Pair]:
     return pairs
 
 
+def _stem(file: str) -> str:
+    """The path without its suffix, in one spelling, lower case and with one sign between words."""
+    return _BETWEEN.sub("_", normal(os.path.splitext(file)[0]).casefold())
+
+
 def _is_better(stem: str, known: str) -> bool:
     """Of two masks of one image: the one whose ending comes first in ``MASK_ENDINGS``."""
 
     def place(name: str) -> int:
         return next((at for at, end in enumerate(MASK_ENDINGS) if name.endswith(end)), len(MASK_ENDINGS))
 
-    return place(stem) < place(os.path.splitext(known)[0])
+    return place(stem) < place(known)
 
 
 def _without(stem: str, endings: tuple[str, ...]) -> str:
@@ -501,6 +538,7 @@ def _values(root: Path, pairs: list[Pair], legend: Legend | None) -> tuple[list[
     """(values that occur, whether they are colours, colours of a palette's values)."""
     found: set[int] = set()
     shades: dict[int, str] = {}
+    unreadable = ""
     is_colour = legend is not None and legend.is_colour
     for pair in pairs:
         if pair.mask is None:
@@ -508,7 +546,8 @@ def _values(root: Path, pairs: list[Pair], legend: Legend | None) -> tuple[list[
         try:
             data = read_bytes(str(root), pair.mask)
             raw = raw_values(data, is_colour=is_colour)
-        except (ImageError, UnreadableError):
+        except (ImageError, UnreadableError) as error:
+            unreadable = unreadable or f"{pair.mask} {error}"
             continue  # a problem of that row
         here = np.unique(raw).tolist()
         colours = palette(data)
@@ -520,6 +559,8 @@ def _values(root: Path, pairs: list[Pair], legend: Legend | None) -> tuple[list[
         elif here and max(here) > 0xFFFF and not is_colour:
             return _values(root, pairs, Legend((), None, is_colour=True))
         found.update(here)
+    if unreadable and not found:
+        raise ImportRefusedError(f"{root}: not one mask can be read: {unreadable}.")
     return sorted(found), is_colour, shades
 
 

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = """
 import sys
 from pathlib import Path
+import auditor
 from auditor.ground.errors import AuditorError
 from auditor.importing.imports import import_dataset
 import fiftyone as fo
@@ -27,9 +28,16 @@ dataset = fo.Dataset("mine", persistent=True)
 paths = sorted(root.rglob("*.png"))
 samples = [fo.Sample(filepath=str(p), ground_truth=fo.Classification(label=p.parent.name)) for p in paths]
 samples[2]["ground_truth"] = None
+for number, sample in enumerate(samples):
+    label = fo.Classification(label=Path(sample.filepath).parent.name)
+    sample["several"] = fo.Classifications(classifications=[label, label] if number else [])
+    sample.tags = ["mine", "test" if number % 2 else "train"]
 dataset.add_samples(samples)
 report = import_dataset("fiftyone:mine", name="mine")
 print("REPORT", report.num_samples, report.num_classes, report.num_unlabeled)
+report = import_dataset("fiftyone:mine", name="several", label_column="several")
+splits = auditor.open("several").samples()["split"]
+print("REPORT", report.num_samples, report.num_classes, report.num_unlabeled, sorted(set(splits)))
 twice = fo.Dataset("twice", persistent=True)
 for label in ("digit 5", "digit 9"):
     twice.add_sample(fo.Sample(filepath=str(paths[0]), ground_truth=fo.Classification(label=label)))
@@ -104,12 +112,13 @@ def test_import_dataset__fiftyone_dataset_by_name(tmp_path: Path, database: str)
     folder = write_folder(tmp_path / "set", 20)
     assert said_by(SCRIPT, folder, tmp_path, database) == [
         "REPORT 20 10 1",
+        "REPORT 20 10 1 ['test', 'train']",
         f"REFUSED fiftyone:twice, row 1: {folder}/0/0000.png is listed before, in row 0, with another label "
         "('digit 5' there, 'digit 9' here); keep the right one. Correct them, or leave those rows out.",
         f"REFUSED FiftyOne has no dataset 'mint' in the MongoDB at {database.removeprefix('mongodb://')}; did you "
         "mean 'mine'? Set FIFTYONE_DATABASE_URI to look in another database.",
         "REFUSED fiftyone:mine has no classification field 'truth'; name another one. "
-        "Its classification fields are: ground_truth.",
+        "Its classification fields are: ground_truth, several.",
     ]
 
 

@@ -17,6 +17,8 @@ from auditor.ground.errors import ImportRefusedError
 from auditor.ground.vocabulary import SEGMENTATION
 from auditor.importing.imports import BadRowsError, import_dataset
 from auditor.pictures import cache, coco, masks
+from auditor.pictures.sources.rows import SourceOptions
+from auditor.pictures.sources.segmentation import open_masks
 from tests.shapes import NAMES, draw_shapes, write_pairs
 
 COLOURS = np.array([[0, 0, 0], [128, 0, 0], [0, 128, 0]], np.uint8)
@@ -47,6 +49,37 @@ def test_import__a_pair_of_folders_with_named_classes(home: Path, tmp_path: Path
     assert (dataset.task, dataset.class_names) == (SEGMENTATION, list(NAMES))
     assert samples_of(dataset)[1] == ("images/001.png", "masks/001.png", None)
     assert (found == SHAPES.masks).all()
+
+
+@pytest.mark.parametrize(
+    "ending", ["_Mask", "_GT", "_Segmentation", "-mask", "_seg", " Label", "_groundTruth"]
+)
+def test_open_masks__a_mask_is_known_by_its_ending_in_any_case(tmp_path: Path, ending: str) -> None:
+    source = write_pairs(tmp_path / "set", SHAPES)
+    for file in (source / "masks").iterdir():
+        file.rename(file.with_stem(f"{file.stem}{ending}"))
+    assert {row.image: row.mask for row in open_masks(source, SourceOptions())._pairs} == {
+        f"images/{number:03d}.png": f"masks/{number:03d}{ending}.png" for number in range(3)
+    }
+
+
+def test_open_masks__of_names_that_differ_in_a_sign_each_finds_its_own(tmp_path: Path) -> None:
+    source = write_pairs(tmp_path / "set", SHAPES)
+    for folder in ("images", "masks"):
+        for old, new in (("000", "a-1"), ("001", "a_1"), ("002", "A_1")):
+            move(source, f"{folder}/{old}.png", f"{folder}/{new}.png")
+    assert {row.image: row.mask for row in open_masks(source, SourceOptions())._pairs} == {
+        f"images/{name}.png": f"masks/{name}.png" for name in ("a-1", "a_1", "A_1")
+    }
+
+
+def test_open_masks__masks_that_are_all_jpeg_are_named_as_such(tmp_path: Path) -> None:
+    source = write_pairs(tmp_path / "set", SHAPES)
+    for file in list((source / "masks").iterdir()):
+        Image.open(file).convert("L").save(file.with_suffix(".jpg"))
+        file.unlink()
+    with pytest.raises(ImportRefusedError, match=r"not one mask can be read: masks/000\.jpg is a JPEG"):
+        open_masks(source, SourceOptions())
 
 
 def test_import__folders_that_are_named_apart_share_a_root(home: Path, tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
+from auditor.ground.errors import ImportRefusedError
 from auditor.ground.vocabulary import SEGMENTATION
-from auditor.importing import imports
 from auditor.pictures.decoding import ORIENTATION, probe
 from auditor.pictures.masks import as_stored, upright
 from auditor.pictures.sources import Problem, SourceOptions, SourceRow, open_here, read_bytes, read_mask
@@ -58,15 +58,20 @@ def test_rows__masks_of_turned_pictures_lie_on_what_is_seen(tmp_path: Path, *, i
         assert np.array_equal(mask > 0, seen)
 
 
-def test_rows__say_how_masks_of_turned_square_pictures_are_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("masks_on", ["stored", "seen"])
+def test_rows__masks_of_turned_pictures_are_asked_about_where_no_size_tells(
+    tmp_path: Path, masks_on: str
+) -> None:
     (tmp_path / "images").mkdir()
     (tmp_path / "masks").mkdir()
-    _write(tmp_path, 6, is_upright=False, width=16, height=16)
-    source = open_here(str(tmp_path), SourceOptions(task=SEGMENTATION))
-    (row,) = source.rows()
-    assert isinstance(row, SourceRow)
-    assert str(row.mask).endswith("#turned=6")
-    assert "1 image turned by EXIF" in " ".join(imports.remarks(source))
+    for turn in TURNS:
+        _write(tmp_path, turn, is_upright=masks_on == "seen", width=16, height=16)
+    with pytest.raises(ImportRefusedError, match="7 pictures such as images/2.png: EXIF turns them") as asked:
+        list(open_here(str(tmp_path), SourceOptions(task=SEGMENTATION)).rows())
+    assert asked.value.field == "masks_on"
+    rows = list(open_here(str(tmp_path), SourceOptions(task=SEGMENTATION, masks_on=masks_on)).rows())
+    ends = {str(row.mask).partition("#")[2] for row in rows if isinstance(row, SourceRow)}
+    assert ends == ({f"turned={turn}" for turn in TURNS} if masks_on == "stored" else {""})
 
 
 @pytest.mark.parametrize("orientation", TURNS)

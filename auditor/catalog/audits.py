@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlmodel import Session, select
 
-from auditor.catalog import jobs
+from auditor.catalog import datasets, jobs
 from auditor.catalog.models import AuditTable, EngineRunTable, EpochTable
 from auditor.catalog.records import (
     Audit,
@@ -25,7 +25,14 @@ from auditor.ground.errors import NotFoundError
 
 
 def create(session: Session, audit: NewAudit, runs: Sequence[NewEngineRun]) -> int:
-    """Add an audit with its engine runs; returns its id."""
+    """Add an audit with its engine runs; returns its id.
+
+    Raises:
+        NotFoundError: its dataset was removed.
+    """
+    datasets.lock(session, audit.dataset_id)
+    if not datasets.has(session, audit.dataset_id):
+        raise NotFoundError("The dataset was removed meanwhile; import it again to audit it.")
     row = AuditTable(**values_of(audit))
     session.add(row)
     session.flush()

@@ -421,8 +421,9 @@ def _write_source(sources: _Sources, out: Path) -> ExportSummary:
         i, label = sample.sample_id, now[sample.sample_id]
         is_decided = row["action"] != KEEP or row["review_decision"] == KEEP
         if is_decided and means.changed(label, sample.given_label):
-            counts.add_conflict(row, label)
             outcome[i] = ""
+            if not counts.add_conflict(row, label):
+                touched.append(sample)
             continue
         counts.add(row)
         changed = row["cleaned_label"] if row["action"] == RELABEL else ""
@@ -581,12 +582,16 @@ class _Counts:
             self._by_people += row["review_kind"] != UNSEEN
             self._unseen += row["review_kind"] == UNSEEN
 
-    def add_conflict(self, row: dict[str, Any], label: str | None) -> None:
-        """Take one row whose label somebody changed at the source after the import; it stays as it is there."""
+    def add_conflict(self, row: dict[str, Any], label: str | None) -> bool:
+        """Take one row whose label somebody changed at the source after the import; it stays as it is there.
+
+        Returns whether that contradicts the decision here: if not, it was carried out there, on the same picture.
+        """
         self._actions[KEEP] += 1
         here, there = row["cleaned_label"] or EXCLUDE, label or "none"
         if there != here:
             self._conflicts.append(f"{row['filepath']} ({row['given_label']}, there {there}, here {here})")
+        return there != here
 
     def add_kept(self, number: int) -> None:
         """Take so many rows that keep their label, which nobody decided on."""

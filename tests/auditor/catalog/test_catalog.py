@@ -181,6 +181,18 @@ def test_remove__what_failed_goes_before_the_next_one_though_its_process_lives(
         assert not leases.names(open_session)
 
 
+@pytest.mark.parametrize("is_over", [False, True], ids=["under way", "done"])
+def test_create__an_audit_of_what_is_being_removed_is_refused(home: Path, is_over: bool) -> None:
+    add_dataset()
+    with session() as open_session:
+        dataset = datasets.owned(open_session, "few")
+        removal.begin(open_session, dataset)
+    if is_over:
+        removal.finish(dataset.uuid)
+    with pytest.raises(NotFoundError, match="was removed meanwhile"), session() as open_session:
+        audits.create(open_session, queued_audit(dataset.id), [])
+
+
 def numbers_after_removal() -> list[int]:
     """Remove dataset 1 with audit 1 and draw 1, and number anew."""
     with session() as open_session:

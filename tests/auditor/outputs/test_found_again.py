@@ -134,6 +134,21 @@ def test_files__a_label_is_not_put_on_another_picture(tmp_path: Path) -> None:
         export.export("set", tmp_path / "out.csv", as_source=True)
 
 
+def test_files__names_that_were_exchanged_are_no_correction_made_there(tmp_path: Path) -> None:
+    for n in range(6):
+        (tmp_path / f"{n}.png").write_bytes(picture(n))
+    lines = ["path,label", *(f"{n}.png,{label_of(n)}" for n in range(6))]
+    (tmp_path / "set.csv").write_text("\n".join(lines))
+    import_dataset(tmp_path / "set.csv", name="set")
+    decisions.decide(1, 3, "relabel", label=0, reviewer="ada")
+    (tmp_path / "3.png").write_bytes(picture(4))
+    (tmp_path / "set.csv").write_text("\n".join(lines).replace("3.png,odd", "3.png,even"))
+    with pytest.raises(cache.MovedError, match=r"3\.png of 'set' is another picture"):
+        export.export("set", tmp_path / "out.csv", as_source=True)
+    (tmp_path / "3.png").write_bytes(picture(3))
+    export.export("set", tmp_path / "out.csv", as_source=True)  # corrected there, too
+
+
 @pytest.mark.parametrize("label", [" Odd ", "odd"])
 def test_as_source__a_label_that_was_changed_there_is_a_conflict_and_stays(
     tmp_path: Path, label: str

@@ -59,6 +59,7 @@ WORLD: dict[str, tuple[str, ...]] = {
     # A notebook of the docs.
     "tests/auditor/api/test_notebook.py": ("auditor/api/", "docs/from_cleanlab.ipynb"),
     # The bench in Chromium, beyond the journey and six quick keys.
+    "tests/browser/test_cards.py": (*BENCH,),
     "tests/browser/test_axe.py": (*BENCH, "app/screens/"),
     "tests/browser/test_fast_keys.py": (*BENCH, "auditor/review/"),
     "tests/browser/test_gate.py": ("app/server/gate.py", "auditor/ground/hosts.py"),

@@ -27,7 +27,7 @@ def _source(*names: str) -> str:
 _BENCH = st.components.v2.component(
     "auditor_bench",
     css=_source("bench.css"),
-    js=_source(*SHARED, "figures.js", "card.js", "accept.js", "bench.js"),
+    js=_source(*SHARED, "figures.js", "card.js", "accept.js", "cards.js", "bench.js"),
 )
 _VERIFY = st.components.v2.component(
     "auditor_verify", css=_source("bench.css"), js=_source(*SHARED, "verify.js")
@@ -66,7 +66,7 @@ def review_bench(
         class_names: the dataset's classes.
         reviewer: who decides.
         queue: which samples, as ``queues.suspect_filter`` reads it.
-        mode: ``card`` or ``grid`` to open with.
+        mode: ``cards`` (confusion cards), ``card`` (one sample) or ``grid`` to open with.
         page_size: tiles on a page.
         refresh: another number loads the page afresh, for example after a batch was undone.
         links: offer a link to the sample in view, for a page whose address names a queue.

@@ -17,6 +17,7 @@ class Bench {
     this.cards = new Map();
     this.pages = [null];
     this.mode = "card";
+    this.pairs = new Cards(this);
     this.counted = null;
     this.progress = null;
     this.leased = new Map(); // by sample: until when it is ours
@@ -100,6 +101,8 @@ class Bench {
       this.queue = queue;
       // A page that asks for the grid has it with every new queue; the others come back to what this tab showed.
       this.mode = data.mode === "grid" ? "grid" : sessionStorage.getItem(MODE_KEPT) || data.mode;
+      if (this.mode === "cards" && !hasCards(data.queue)) this.mode = "card";
+      this.pairs.forget();
       this.restart();
     } else if (data.refresh !== this.refresh) {
       this.load(this.pages[this.pages.length - 1], { keep: true });
@@ -126,20 +129,24 @@ class Bench {
     this.refreshStats();
   }
 
-  async load(after, { last = false, keep = false, stay = false }) {
+  async load(after, { last = false, keep = false, stay = false, first = null }) {
     this.bench.setAttribute("data-state", "loading");
     const load = ++this.loads;
     for (const item of this.recent.values()) if (!item.saving) this.recent.delete(item.sample);
     const isOvertaken = () => load !== this.loads; // the filters were changed meanwhile, or the page was turned again
     try {
-      const page = await this.server.post("queue", {
-        audit: this.data.audit, where: this.data.queue, after, limit: this.data.pageSize,
-        reviewer: this.data.reviewer, ahead: this.mode === "grid" ? this.data.pageSize : AHEAD,
-      });
+      const asked = { audit: this.data.audit, where: this.data.queue, reviewer: this.data.reviewer };
+      let page = null;
+      if (this.mode === "cards") {
+        page = await this.server.post("cards", { ...asked, first, passed: [...this.pairs.passed] });
+        if (isOvertaken()) return;
+        this.pairs.take(page);
+        if (!page.pair) return this.afterCards();
+      } else page = await this.server.post("queue", { ...asked, after, limit: this.data.pageSize, ahead: this.mode === "grid" ? this.data.pageSize : AHEAD });
       if (isOvertaken()) return;
       this.elsewhere = page.elsewhere;
       const until = performance.now() + LEASE_MS;
-      for (const item of page.items.slice(0, this.mode === "grid" ? undefined : AHEAD)) this.leased.set(item.sample, until);
+      for (const item of page.items.slice(0, this.mode === "card" ? AHEAD : undefined)) this.leased.set(item.sample, until);
       const inView = keep ? this.item : null;
       const at = inView?.sample;
       const before = this.decidedInView;
@@ -166,6 +173,13 @@ class Bench {
     this.bench.setAttribute("data-state", "ready");
   }
 
+  // No pair of classes is left with enough suspects: the others come one by one.
+  afterCards() {
+    const { singles, passed } = this.pairs;
+    this.show("card");
+    this.load(null, {}).then(() => singles && this.tell(passed.size || this.recent.size ? "That was the last card; the others come one by one." : ""));
+  }
+
   // Apart from the page, which does not wait for it: counting a million rows takes a moment.
   async count() {
     const queue = this.queue;
@@ -183,7 +197,7 @@ class Bench {
   // What comes next is ours before it shows; what others look at or decided meanwhile is passed over.
   async lease(isDue = false) {
     if (!this.data.queue.undecided || this.leasing) return;
-    const next = this.items.slice(this.mode === "grid" ? 0 : this.cursor, this.mode === "grid" ? undefined : this.cursor + AHEAD);
+    const next = this.items.slice(this.mode === "card" ? this.cursor : 0, this.mode === "card" ? this.cursor + AHEAD : undefined);
     const wanted = next.filter((item) => !item.decision);
     const isOurs = (item) => (this.leased.get(item.sample) || 0) > performance.now();
     if (!wanted.length || (!isDue && wanted.slice(0, AHEAD / 2).every(isOurs))) return;
@@ -213,7 +227,7 @@ class Bench {
       this.tell(`${held[inView.sample]} is looking at sample ${inView.sample}; you see the next one.`);
       this.cursor = Math.min(this.cursor, Math.max(0, this.items.length - 1));
     } else this.cursor = this.items.indexOf(inView);
-    if (gone.includes(inView) || this.mode === "grid") this.draw();
+    if (gone.includes(inView) || this.mode !== "card") this.draw();
   }
 
   get decidedInView() {
@@ -234,6 +248,7 @@ class Bench {
     this.bench.setAttribute("data-mode", this.items.length ? this.mode : "empty");
     if (!this.items.length) this.drawEmpty();
     else if (this.mode === "grid") this.drawGrid();
+    else if (this.mode === "cards") this.pairs.draw();
     else this.drawCard();
     this.drawActions();
   }
@@ -289,6 +304,7 @@ class Bench {
   }
 
   drawTile(i) {
+    if (this.mode === "cards") return this.pairs.drawTile(i);
     if (this.mode !== "grid" || !this.tiles) return;
     const item = this.items[i];
     const tile = this.tiles[i];
@@ -402,7 +418,7 @@ class Bench {
   followRanking(says) {
     if (says) this.tell(says);
     const { undecided, order, sort } = this.data.queue;
-    if (!undecided || order || sort === "files") return;
+    if (!undecided || order || sort === "files" || this.mode === "cards") return; // the next card is of the new order
     this.pages = [null];
     this.load(null, { keep: true, stay: true });
   }
@@ -448,7 +464,14 @@ class Bench {
     return `Sample ${sample} · given ${this.className(given)}`;
   }
 
+  toggleCards() {
+    this.show(this.mode === "cards" ? "card" : "cards");
+    this.pairs.forget();
+    this.restart();
+  }
+
   toggleMode() {
+    if (this.mode === "cards") return this.toggleCards();
     this.show(this.mode === "grid" ? "card" : "grid");
     this.chosen.clear();
     this.draw();
@@ -491,10 +514,10 @@ class Bench {
   }
 
   moveTo(i) {
-    if (i < 0 || i >= this.items.length) return this.turn(i < 0 ? -1 : 1);
+    if (i < 0 || i >= this.items.length) return this.mode === "cards" ? null : this.turn(i < 0 ? -1 : 1);
     const before = this.cursor;
     this.cursor = i;
-    if (this.mode === "grid") {
+    if (this.mode !== "card") {
       this.drawTile(before);
       this.drawTile(i);
       this.tiles[i].scrollIntoView({ block: "nearest" });
@@ -535,6 +558,7 @@ class Bench {
   // -- deciding --------------------------------------------------------------------------------------------
 
   targets() {
+    if (this.mode === "cards") return this.pairs.open;
     if (this.mode === "grid" && this.chosen.size) return [...this.chosen].map((i) => this.items[i]);
     return this.item ? [this.item] : [];
   }
@@ -569,13 +593,15 @@ class Bench {
     // While a page turns, the card that still shows is one that was decided already.
     const isAnother = this.turning || performance.now() - this.refusedAt < STARTLED_MS;
     if (!targets.length || (this.mode === "card" && isAnother)) return;
+    if (this.mode === "cards" && this.pairs.isNew) return;
     this.notice.hush();
     // Tiles that are decided together are one action, which undo takes back together.
     const batch = targets.length > 1 ? crypto.getRandomValues(new Uint32Array(4)).join("-") : null;
     const note = this.mode === "card" && this.frame ? this.frame.note.value.trim() : "";
     const sent = targets.map((item) => this.sendOne(item, choose(item), { batch, note }));
     this.chosen.clear();
-    if (this.mode === "card") this.moveTo(this.cursor + 1);
+    if (this.mode === "cards") this.settled(targets.length);
+    else if (this.mode === "card") this.moveTo(this.cursor + 1);
     else {
       this.items.forEach((_, i) => this.drawTile(i));
       if (targets.length === 1 && this.cursor + 1 < this.items.length) this.moveTo(this.cursor + 1);
@@ -583,6 +609,13 @@ class Bench {
     }
     await Promise.all(sent);
     this.refreshStats();
+  }
+
+  // One card, one action: undo takes it back as a whole.
+  settled(number) {
+    const key = this.keymap.shown("undo");
+    const says = `${number} settled${key ? `; ${key} takes the card back` : ""}.`;
+    this.pairs.next().then(() => this.tell(says, "good"));
   }
 
   async sendOne(item, choice, more) {
@@ -623,7 +656,7 @@ class Bench {
   comeBack(item) {
     this.refusals += 1;
     this.refusedAt = performance.now();
-    if (this.mode === "grid") return;
+    if (this.mode !== "card") return;
     if (!this.items.includes(item)) this.items.splice(this.cursor, 0, item);
     this.cursor = Math.min(this.cursor, this.items.indexOf(item));
     this.draw();
@@ -655,7 +688,12 @@ class Bench {
       const at = this.beforeAccepting ?? first.sample;
       await this.load(this.pages[this.pages.length - 1], { keep: true });
       this.cursor = Math.max(0, this.items.findIndex((item) => item.sample === at));
+    } else if (this.mode === "cards" && answer.items.length > 1) {
+      for (const item of answer.items) this.recent.delete(item.sample);
+      this.pairs.bringBack(answer.items);
+      this.count();
     } else {
+      if (this.mode === "cards") this.show("card");
       this.bringBack(answer.items);
       this.count();
     }
@@ -726,28 +764,33 @@ class Bench {
     if (event.repeat && !key.startsWith("Arrow")) return;
     if (waitsForUndo(this, event)) return;
     const grid = this.mode === "grid";
+    const cards = this.mode === "cards" && this.items.length > 0;
     const { classNames } = this.data;
     const moves = { ArrowLeft: -1, ArrowRight: 1 };
-    if (grid) Object.assign(moves, { ArrowUp: -this.columns(), ArrowDown: this.columns() });
+    if (grid || cards) Object.assign(moves, { ArrowUp: -this.columns(), ArrowDown: this.columns() });
     if (key in moves && this.items.length) this.moveTo(this.cursor + moves[key]);
     else if (key === "?") this.help();
     else if (this.keymap.idOf(key)) this.act(this.keymap.idOf(key));
+    else if (cards && key === " ") this.pairs.toggle(this.cursor);
+    else if (cards && key === "Enter") this.suggestion();
     else if (key === " " && grid) this.toggleChosen(this.cursor);
     else if (key === "Enter" && this.items.every((item) => item.decision)) this.turn(1);
     else if (key === "Enter" && grid) this.open(this.cursor);
-    else if (!this.keymap.isOff && classOfDigit(classNames, key) >= 0) this.label(classOfDigit(classNames, key));
+    else if (!this.keymap.isOff && !cards && classOfDigit(classNames, key) >= 0) this.label(classOfDigit(classNames, key));
     else return;
     event.preventDefault();
   }
 
   act(id) {
     const actions = {
-      class: () => this.pickClass(), undo: () => this.undo(), accept: () => this.acceptMany(), page: () => this.acceptPage(), large: () => this.enlarge(),
+      class: () => this.pickClass(), undo: () => this.undo(), accept: () => this.acceptMany(), page: () => (this.mode === "cards" ? this.pairs.next() : this.acceptPage()), large: () => this.enlarge(),
       smooth: () => this.toggleSmooth(),
       engines: () => this.frame && this.mode === "card" && this.frame.toggleEngines(),
       grid: () => this.items.length && this.toggleMode(),
+      cards: () => hasCards(this.data.queue) && this.toggleCards(),
     };
-    (actions[id] || decideBy(this, id))();
+    const isForOne = this.mode === "cards" && id in this.data.decisions && !["keep", "relabel"].includes(id);
+    if (!isForOne) (actions[id] || decideBy(this, id))();
   }
 }
 

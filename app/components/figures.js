@@ -4,16 +4,17 @@ const BENCH_ACTIONS = [
   { id: "class", key: "l", text: "any other class: type a part of its name, Enter takes the first" },
   { id: "undo", key: "z", text: "undo your last action, however many samples it was" },
   { id: "accept", key: "a", text: "accept many suggestions: shows them first" },
-  { id: "page", key: "p", text: "grid: take the page's suggestions, not of selected tiles" },
+  { id: "page", key: "p", text: "grid: take the page's suggestions, not of selected tiles; cards: put this one off" },
   { id: "large", key: "v", text: "the picture large; ← → the one before or after it, Esc closes" },
   { id: "smooth", key: "s", text: "smooth picture, or its pixels" },
   { id: "engines", key: "d", text: "what each engine says" },
   { id: "grid", key: "g", text: "grid or single view" },
+  { id: "cards", key: "t", text: "cards: suspects that look like one other class, settled together" },
 ];
 const BENCH_FIXED = [
   ["← →", "previous and next (↑ ↓ in the grid)"],
-  ["Space", "select a tile; Shift + click selects a range"],
-  ["Enter", "opens a tile; next page, once every tile of a page is checked"],
+  ["Space", "select a tile, or untick it on a card; Shift + click selects a range"],
+  ["Enter", "settles a card; opens a tile; next page, once every tile of a page is checked"],
   ["?", "this list"],
 ];
 
@@ -93,6 +94,7 @@ class BarSlot {
 
 function verdictButtons(bench) {
   const { keymap } = bench;
+  if (bench.mode === "cards" && bench.pairs.pair) return bench.pairs.buttons();
   const idle = bench.items.length ? {} : { disabled: true };
   const button = (id, text, action, tone = "", more = {}) => actionButton(keymap.shown(id), text, action, tone, more);
   const decisions = Object.entries(bench.data.decisions).flatMap(([name, about]) => [
@@ -114,10 +116,14 @@ function verdictButtons(bench) {
 function barButtons(bench) {
   return [
     bench.mode === "grid" ? sizeButtons(bench) : null,
+    bench.mode !== "cards" && hasCards(bench.data.queue) ? actionButton(bench.keymap.shown("cards"), "Cards", () => bench.toggleCards(), "", { "data-testid": "cards" }) : null,
     filterButton(bench.data.queue),
     actionButton(bench.keymap.shown("accept"), "Accept many", () => bench.acceptMany(), "", { "data-testid": "accept" }),
   ].filter(Boolean);
 }
+
+// Cards are of suspects that nobody decided.
+const hasCards = (queue) => Boolean(queue.issues && queue.undecided && !queue.engine && !queue.region);
 
 function pageTurner(bench) {
   return el("span", { class: "turn" }, [

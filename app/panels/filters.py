@@ -155,7 +155,8 @@ def _choose_classes(
     pairs, sizes = [], None
     if "engine" not in queue:  # what one engine sees is no column to count by
         table = readers.pair_counts(audit, queues.suspect_filter(queue, audit))
-        pairs = table.head(MOST_PAIRS).astype(int).to_numpy().tolist()
+        whole = table[["given_label", "suggested_label", "count"]]
+        pairs = whole.head(MOST_PAIRS).astype(int).to_numpy().tolist()
         sizes = {name: table.groupby(f"{name}_label")["count"].sum() for name in ("given", "suggested")}
 
     def option(kind: str, label: str | int) -> str:

@@ -23,6 +23,7 @@ components.review_bench(
     class_names=dataset.class_names,
     reviewer=reviewer,
     queue=queue,
+    mode="cards",
     links=True,
 )
 guesses = {

@@ -34,6 +34,8 @@ Box = tuple[float, float, float, float]
 MOST_ACCEPTED = 200
 """Most suggestions accepted in one step: as many pictures as a person looks through."""
 EXEMPLARS = 6
+LEAST_ON_CARD, MOST_ON_CARD = 3, 24
+"""Suspects of one pair of classes that are shown together: fewer come one by one, more on a further card."""
 
 
 def _audit_of_classes(audit_id: int) -> Audit:
@@ -63,6 +65,51 @@ def queue(payload: Mapping[str, Any]) -> dict[str, Any]:
         page, elsewhere = queues.leased_page(audit, where, after, limit, body.reviewer, body.ahead or 0)
     standing = _review_ids(audit, page)
     return {"items": [_item(row, standing, audit) for row in page.to_dict("records")], "elsewhere": elsewhere}
+
+
+def cards(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The card to settle next: suspects that are given one class and look like one other, leased to the reviewer.
+
+    Pairs come in the order of their expected corrections. ``pair`` is None where no pair has ``LEAST_ON_CARD``
+    undecided suspects; ``expected`` counts those of this pair, ``cards`` the pairs that are left, this one among
+    them, and ``singles`` the suspects that are on no card.
+    """
+    body = schema.read(bodies.Cards, payload)
+    audit, passed = _audit_of_classes(body.audit), set(body.passed)
+    where = {**body.filters, "issues": True, "undecided": True, "free_for": body.reviewer, "sort": None}
+    table = ask(scores.pair_counts, audit, queues.suspect_filter(where, audit))
+    table = table[(table.given_label >= 0) & (table.suggested_label >= 0)]
+    pairs = table[table["count"] >= LEAST_ON_CARD].sort_values("expected", ascending=False, kind="stable")
+    rows = [{**row, "pair": (row["given_label"], row["suggested_label"])} for row in pairs.to_dict("records")]
+    rows.sort(key=lambda row: row["pair"] != body.first)
+    found: dict[str, Any] = {"pair": None, "items": [], "cards": 0, "singles": int(table["count"].sum())}
+    for number, row in enumerate(rows):
+        given, suggested = row["pair"]
+        one = {**where, "given": given, "suggested": suggested}
+        page = queues.page(audit, one, limit=min(queues.MAX_PAGE, MOST_ON_CARD + len(passed)))
+        page = page[~page.sample_id.isin(passed)].head(MOST_ON_CARD)
+        held, _ = queues.lease(audit.dataset_id, [int(sample) for sample in page.sample_id], body.reviewer)
+        page = page[~page.sample_id.isin(list(held))]
+        if len(page) < LEAST_ON_CARD:
+            continue
+        shown = rows[number:]
+        return {
+            "pair": {
+                "given": given,
+                "suggested": suggested,
+                "count": int(row["count"]),
+                "expected": float(row["expected"]),
+                "isUnverified": _is_guess(audit),
+                "like": {
+                    "given": ask(scores.most_trusted, audit.id, given, EXEMPLARS),
+                    "suggested": ask(scores.most_trusted, audit.id, suggested, EXEMPLARS),
+                },
+            },
+            "items": [_item(each, {}, audit) for each in page.to_dict("records")],
+            "cards": len(shown),
+            "singles": found["singles"] - sum(one["count"] for one in shown),
+        }
+    return found
 
 
 def lease(payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -75,6 +75,16 @@ class Acceptable(Queue):
     reviewer: Text
 
 
+class Cards(Queue):
+    """The next card: suspects of one pair of classes."""
+
+    reviewer: Text
+    passed: Annotated[tuple[Place, ...], Field(max_length=10_000)] = ()
+    """Samples that a person left out of a card, or whose card waits until later."""
+    first: tuple[Place, Place] | None = None
+    """Given and suggested class of the card that comes before the others, because it was taken back."""
+
+
 class Accept(Body):
     """Suggestions that are accepted in one step: (sample, label) pairs."""
 

@@ -171,6 +171,7 @@ ROUTES = [
     Route("/bench/card", _json(bench.card), methods=["POST"]),
     Route("/bench/verdicts", _json(bench.record, REVIEWER), methods=["POST"]),
     Route("/bench/undo", _json(bench.undo, REVIEWER), methods=["POST"]),
+    Route("/bench/cards", _json(bench.cards, REVIEWER), methods=["POST"]),
     Route("/bench/lease", _json(bench.lease, REVIEWER), methods=["POST"]),
     Route("/bench/acceptable", _json(bench.acceptable, REVIEWER), methods=["POST"]),
     Route("/bench/accept", _json(bench.accept, REVIEWER), methods=["POST"]),

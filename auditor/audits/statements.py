@@ -356,7 +356,8 @@ def _moves(standing: Standing) -> list[Move]:
     with session() as open_session:
         where = scores.SuspectFilter(only_issues=True, only_undecided=True)
         pairs = scores.pair_counts(open_session, standing.audit, where)
-    suspected = Counter({(row[0], row[1]): row[2] for row in pairs.to_numpy().tolist()})
+    columns = pairs[["given_label", "suggested_label", "count"]]
+    suspected = Counter({(row[0], row[1]): row[2] for row in columns.to_numpy().tolist()})
     order = sorted(found | suspected, key=lambda pair: (-found[pair] - suspected[pair], pair))
     moves = [Move(*pair, found[pair], suspected[pair]) for pair in order if -1 < pair[1] != pair[0]]
     if standing.is_random_sample:

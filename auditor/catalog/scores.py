@@ -228,15 +228,16 @@ def count_undecided(session: Session, audit: Audit, where: SuspectFilter, whole:
 
 
 def pair_counts(session: Session, audit: Audit, where: SuspectFilter | None = None) -> pd.DataFrame:
-    """What a filter leaves by class pair: given_label, suggested_label, count; the most frequent first.
+    """What a filter leaves by class pair, the most frequent first; without a filter all label issues of the audit.
 
-    Without a filter: all label issues of the audit.
+    Columns: given_label, suggested_label, count, and expected, how many of them are wrong by the audit.
     """
     pair = (ScoreTable.given_label, ScoreTable.suggested_label)
-    statement = _filtered(session, audit, where or SuspectFilter(only_issues=True), [*pair, func.count()])
+    sums = (func.count(), func.coalesce(func.sum(ScoreTable.error_probability), 0.0))
+    statement = _filtered(session, audit, where or SuspectFilter(only_issues=True), [*pair, *sums])
     statement = statement.group_by(*pair).order_by(func.count().desc(), *pair)
     rows = session.execute(statement).all()
-    return pd.DataFrame(rows, columns=["given_label", "suggested_label", "count"])
+    return pd.DataFrame(rows, columns=["given_label", "suggested_label", "count", "expected"])
 
 
 def table(session: Session, audit_id: int) -> pd.DataFrame:

@@ -145,7 +145,8 @@ def visitor(browser: Any, server: Server, reviewer: str) -> Any:
     page.on("requestfinished", lambda one: asked.discard(one))  # Playwright takes no built-in function
     page.on("requestfailed", lambda one: asked.discard(one))
     page.goto(f"{server.url}/_stcore/health")
-    page.evaluate("localStorage.clear()")
+    # One by one: the cards come first, and have tests of their own.
+    page.evaluate("localStorage.clear(); sessionStorage.setItem('auditor-mode', 'card')")
     context.add_cookies([{"name": "auditor_reviewer", "value": reviewer, "url": server.url}])
     return page
 

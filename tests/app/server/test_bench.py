@@ -399,3 +399,54 @@ def test_stratified__every_place_has_its_share_and_never_nothing() -> None:
     assert len(points) - 1 in chosen
     assert 0.7 < (chosen < 5_000).mean() < 0.9
     assert len(geometry.stratified(points[:7], 7)) == 7
+
+
+def test_cards__one_pair_of_classes_by_expected_corrections_and_what_waits_is_passed_over() -> None:
+    asked = {"audit": 1, "reviewer": "ada", "where": {"undecided": True}}
+    seen: list[tuple[int, int]] = []
+    shown: list[int] = []
+    expected: list[float] = []
+    while (answer := bench.cards({**asked, "passed": shown}))["pair"] is not None:
+        pair = (answer["pair"]["given"], answer["pair"]["suggested"])
+        assert {(one["given"], one["suggested"]) for one in answer["items"]} == {pair}
+        assert bench.LEAST_ON_CARD <= len(answer["items"]) <= bench.MOST_ON_CARD
+        assert not {one["sample"] for one in answer["items"]} & set(shown)
+        if pair not in seen:
+            expected.append(answer["pair"]["expected"])
+            assert answer["pair"]["count"] >= len(answer["items"])
+        seen.append(pair)
+        shown += [one["sample"] for one in answer["items"]]
+    assert len(set(seen)) == 2
+    assert expected == sorted(expected, reverse=True)
+    whole = bench.queue_size({"audit": 1, "where": {"undecided": True, "issues": True}})["total"]
+    first = bench.cards(asked)
+    on_cards = sum(count for count in _pairs(1) if count >= bench.LEAST_ON_CARD)
+    assert (first["cards"], first["singles"]) == (len(set(seen)), whole - on_cards)
+    again = bench.cards({**asked, "first": seen[-1]})
+    assert (again["pair"]["given"], again["pair"]["suggested"]) == seen[-1]
+
+
+def _pairs(audit_id: int) -> list[int]:
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        return scores.pair_counts(open_session, audit, scores.SuspectFilter(only_issues=True))[
+            "count"
+        ].tolist()
+
+
+def test_cards__what_somebody_else_looks_at_or_decided_is_on_none() -> None:
+    asked = {"audit": 1, "where": {"undecided": True}}
+    theirs = [one["sample"] for one in bench.cards({**asked, "reviewer": "ada"})["items"]]
+    verdict = {
+        "dataset": 1,
+        "audit": 1,
+        "sample": theirs[0],
+        "reviewer": "ada",
+        "decision": "keep",
+        "token": "t",
+    }
+    assert "error" not in bench.record({"verdicts": [verdict]})["results"][0]
+    mine = bench.cards({**asked, "reviewer": "bob"})
+    assert mine["pair"] is not None
+    assert not {one["sample"] for one in mine["items"]} & set(theirs)
+    assert not {one["sample"] for one in bench.cards({**asked, "reviewer": "ada"})["items"]} & {theirs[0]}

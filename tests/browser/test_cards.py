@@ -1,0 +1,54 @@
+"""Confusion cards in a real browser: what comes first on Suspects, one key, what was left out, undo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.server import bench
+from auditor.catalog import reviews
+from auditor.catalog.db import session
+from tests.browser.conftest import WAIT_MS, Server, open_page, settled, visitor, wait_until
+from tests.browser.test_review import DESKTOP, OLDER, decisions
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+
+def test_cards__come_first_and_one_key_settles_all_but_what_was_unticked_and_undo_takes_it_back(
+    browser: Any, running: Server, artifacts: Path
+) -> None:
+    page = visitor(browser, running, "Ada")
+    page.evaluate("sessionStorage.clear()")  # as somebody who was never here
+    page.set_viewport_size({"width": DESKTOP[0], "height": DESKTOP[1]})
+    open_page(page, running, f"suspects?{OLDER}")
+    tiles = page.get_by_test_id("card-tile")
+    tiles.first.wait_for(timeout=WAIT_MS)
+    settled(page)
+    card = bench.cards({"audit": 1, "reviewer": "Ada", "where": {"undecided": True}})
+    samples = [one["sample"] for one in card["items"]]
+    assert [int(tile.get_attribute("data-sample")) for tile in tiles.all()] == samples
+    heading = page.locator(".about-pair h3")
+    wait_until(lambda: "look like" in heading.inner_text(), "the pair's sentence", page)
+    page.screenshot(path=str(artifacts / "confusion-card.png"))
+    first = heading.inner_text()
+    page.wait_for_timeout(700)  # a key that comes with the card does nothing
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press(" ")
+    page.keyboard.press("Enter")
+    wait_until(lambda: len(decisions()) == len(samples) - 1, "a verdict on all but one", page)
+    assert samples[1] not in decisions()
+    assert set(decisions().values()) == {"relabel"}
+    with session() as open_session:
+        told = reviews.decisions(open_session, 1)
+    assert {row.label for row in told.values()} == {card["pair"]["suggested"]}
+    assert len({row.batch for row in told.values()}) == 1
+    wait_until(lambda: heading.count() == 0 or heading.inner_text() != first, "the next card", page)
+    page.keyboard.press("z")
+    wait_until(lambda: decisions() == {}, "the card is taken back", page)
+    wait_until(lambda: heading.count() and heading.inner_text() == first, "the same card", page)
+    left = page.locator(f"[data-testid=card-tile][data-sample='{samples[1]}']")
+    wait_until(lambda: left.get_attribute("aria-pressed") == "false", "what was left out is so again", page)
+    page.keyboard.press("t")
+    page.get_by_test_id("card").wait_for(timeout=WAIT_MS)

@@ -19,7 +19,7 @@ from auditor.audits import ray_executor
 from auditor.backbones import weights
 from auditor.bridges import fiftyone_door
 from auditor.catalog.db import session
-from auditor.pictures import coco
+from auditor.pictures import coco, decoding
 from auditor.pictures.sources import SourceOptions, open_source
 from auditor.review import people
 from benchmarks.papers import s2e_rivals
@@ -50,6 +50,13 @@ def in_postgresql() -> Any:
             return open_session.connection()
 
 
+def a_photo() -> Any:
+    with pytest.MonkeyPatch.context() as patch:  # what pillow-heif brings is found out when it is loaded
+        patch.setattr(decoding, "HEIF", ())
+        patch.setattr(decoding, "FORMATS", tuple(name for name in decoding.FORMATS if name != "HEIF"))
+        return decoding.open_image(b"\0\0\0\x18ftypheic" + bytes(200))
+
+
 NEEDS: dict[str, tuple[tuple[str, ...], str, Callable[[Path], Any]]] = {
     "timm": (("timm",), "backbones", lambda _: pretrained._pretrained_cfg("timm:resnet18.a1_in1k")),
     "huggingface_hub": (("huggingface_hub",), "backbones", lambda _: weights.offer("timm:resnet18.a1_in1k")),
@@ -65,6 +72,8 @@ NEEDS: dict[str, tuple[tuple[str, ...], str, Callable[[Path], Any]]] = {
     ),
     "pycocotools": (("pycocotools",), "masks", a_shape),
     "optuna": (("optuna",), "search", lambda _: importlib.reload(s2e_rivals)),
+    "pydicom": (("pydicom",), "dicom", lambda _: decoding.open_image(bytes(128) + b"DICM" + bytes(200))),
+    "pillow_heif": (("pillow_heif",), "heic", lambda _: a_photo()),
     "upath": (("upath",), "remote", lambda _: open_source("http://127.0.0.1/set.parquet", SourceOptions())),
 }
 

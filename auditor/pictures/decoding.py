@@ -8,7 +8,7 @@
 - Scaled so that the whole image fits a square of the chosen side; what is left beside a non-square image is
   filled with the mean colour of its own edges. Nothing is cropped and nothing is stretched.
 
-Only decoders that run in Pillow itself are allowed (no PostScript, no external program).
+Only decoders that run in Pillow itself, in pillow-heif and in pydicom are allowed (no external program).
 """
 
 from __future__ import annotations
@@ -25,10 +25,20 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from auditor.pictures import dicom
+
+try:
+    from pillow_heif import register_heif_opener  # of the extra "heic"; it turns pictures upright itself
+except ImportError:
+    HEIF: tuple[str, ...] = ()
+else:
+    register_heif_opener()
+    HEIF = ("HEIF",)
+
 Image.init()
 FORMATS = tuple(
     name
-    for name in ("PNG", "JPEG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "PPM", "JPEG2000", "AVIF")
+    for name in ("PNG", "JPEG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "PPM", "JPEG2000", "AVIF", *HEIF)
     if name in Image.OPEN
 )
 """As far as this build of Pillow has them. (MPO, a camera's JPEG with several frames, opens as JPEG.)"""
@@ -42,6 +52,7 @@ MAX_FILE_BYTES = 256 * 2**20
 GREY_MODES = frozenset(["1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N", "F"])
 CHANNELS = (1, 3, 4)
 """How many an array of an image may have."""
+HEIF_MARKS = tuple(b"ftyp" + kind for kind in (b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1"))
 ORIENTATION = 0x0112
 TURNS = {2: (0, True), 3: (2, False), 4: (2, True), 5: (3, True), 6: (3, False), 7: (1, True), 8: (1, False)}
 """By EXIF orientation: quarter turns to the left that make stored pixels upright, and whether they are mirrored."""
@@ -269,6 +280,8 @@ def open_image(data: bytes) -> Image.Image:
         raise ImageError("is empty (0 bytes); save or download it again")
     if len(data) > MAX_FILE_BYTES:
         raise ImageError(f"is larger than {MAX_FILE_BYTES >> 20} MB; make the image smaller")
+    if dicom.is_dicom(data):
+        return _dicom(data)
     try:
         with warnings.catch_warnings():
             # Our own limit below takes the place of Pillow's warning.
@@ -277,6 +290,8 @@ def open_image(data: bytes) -> Image.Image:
     except Image.DecompressionBombError as error:
         raise ImageError(_too_large()) from error
     except UnidentifiedImageError as error:
+        if data[4:12] in HEIF_MARKS and not HEIF:
+            raise ImageError(f"is HEIC, {_extra('pillow-heif', 'heic')}, or save it as JPEG") from error
         what = "holds text, not an image" if _is_text(data) else "is not an image in a known format"
         raise ImageError(f"{what}; use PNG, JPEG, WebP, TIFF, BMP or GIF") from error
     except Exception as error:
@@ -290,6 +305,31 @@ def open_image(data: bytes) -> Image.Image:
             f"more than {MOST_DECODED >> 20:,} MB (a decompression bomb?); make the image smaller"
         )
     return image
+
+
+def _dicom(data: bytes) -> Image.Image:
+    try:
+        return dicom.picture(data, MAX_PIXELS)
+    except ImportError as error:
+        raise ImageError(f"is DICOM, {_extra('pydicom', 'dicom')}") from error
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise ImageError(
+            f"is DICOM that cannot be shown ({_reason(error)}); save it again, or as PNG"
+        ) from error
+
+
+def _extra(package: str, extra: str) -> str:
+    return f"which needs the package {package}: pip install 'label-auditor[{extra}]'"
+
+
+def looks_like_image(head: bytes) -> bool:
+    """Whether bytes of at least 132 begin an image in a format that can be read, whatever its name."""
+    if dicom.is_dicom(head) or head[4:12] in HEIF_MARKS:
+        return True
+    accepts = (Image.OPEN[name][1] for name in FORMATS if name not in ("PPM", "DIB"))
+    return any(accept is not None and accept(head) is True for accept in accepts)
 
 
 def _too_large(size: tuple[int, int] | None = None) -> str:

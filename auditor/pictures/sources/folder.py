@@ -6,9 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from auditor.ground.errors import ImportRefusedError
+from auditor.pictures.decoding import looks_like_image
 from auditor.pictures.sources.layout import Look, Parts, read
 from auditor.pictures.sources.rows import IMAGE_SUFFIXES, Payload, Problem, SourceInfo, SourceRow, printable
 from auditor.pictures.sources.trees import Tree
+
+LOOKED_INTO = ("folder", "zip")
+HEAD_BYTES = 132
 
 
 class FolderSource:
@@ -40,7 +45,17 @@ class FolderSource:
     def _listed(self) -> Iterator[tuple[Parts, bool]]:
         """The parts of every file's path, and whether it is a picture."""
         for location, _ in self.tree.walk():
-            yield tuple(self._inner(location).split("/")), is_image_name(location)
+            yield tuple(self._inner(location).split("/")), self._is_image(location)
+
+    def _is_image(self, location: str) -> bool:
+        """By its name; a file without a suffix, here or in a zip, by its first bytes."""
+        if is_image_name(location) or "." in location.rpartition("/")[2] or self.tree.kind not in LOOKED_INTO:
+            return is_image_name(location)
+        try:
+            with self.tree.open(location) as stream:
+                return looks_like_image(stream.read(HEAD_BYTES))
+        except (OSError, ImportRefusedError):
+            return False
 
     def _pictures(self) -> Iterator[Parts]:
         return (parts for parts, is_picture in self._listed() if is_picture)
@@ -63,7 +78,7 @@ class FolderSource:
                 yield Problem(inner, None, reason)
                 continue
             parts = inner.split("/")
-            if not is_image_name(location) or self.reading.is_mask(parts):
+            if not self._is_image(location) or self.reading.is_mask(parts):
                 self.ignored.append(inner)
                 continue
             if location == previous:

@@ -22,7 +22,7 @@ from auditor.pictures.masks import MaskCode
 
 IMAGE_SUFFIXES = (
     *(".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".avif", ".jp2"),
-    *(".ppm", ".pgm", ".pbm", ".pnm"),
+    *(".ppm", ".pgm", ".pbm", ".pnm", ".heic", ".heif", ".dcm", ".dicom"),
 )
 LONGEST_SHOWN = 160
 BOOK_KB = 16_000

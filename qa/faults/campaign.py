@@ -870,9 +870,9 @@ def written(log: Path, seed: int) -> str:
     lines += [
         "",
         f'These are the trials of seed {seed} (`FAULTS_ARGS="--seed {seed}"`); another seed tries other inputs.',
-        "A trial of a foreign file changes one to four bytes of its first or last kilobyte, or of a Parquet's footer;",
-        "one of links reads 100 times beside an attacker; one of the Python API makes six calls, one of writers 96 to",
-        "288 verdicts. Connections that leave the",
+        "A trial of a foreign file changes one to four bytes of its first or last kilobyte, or of a Parquet's",
+        "footer; one of links reads 100 times beside an attacker; one of the Python API makes six calls, one of",
+        "writers 96 to 288 verdicts. Connections that leave the",
         "machine are counted by `tests/faults/test_offline.py`, in a network of its own.",
         "",
         "Not covered: bytes changed inside a whole image cache or array (nothing detects them), and power cuts",

@@ -51,6 +51,10 @@ WORLD: dict[str, tuple[str, ...]] = {
     "tests/auditor/fiftyone_bridge/test_server.py": FIFTYONE,
     # Object stores.
     "tests/auditor/pictures/sources/test_remote.py": ("auditor/pictures/sources/", "auditor/ground/hosts.py"),
+    # Every layout of the world imported, exported and read again.
+    "tests/auditor/importing/world/test_round_trips.py": (
+        *("auditor/pictures/sources/", "auditor/importing/", "auditor/outputs/"),
+    ),
     # Labels that are numbers.
     "tests/app/screens/test_numbers.py": ("app/screens/numbers.py", "auditor/numbers/"),
     "tests/auditor/numbers": ("auditor/numbers/", "engines/regression/"),

@@ -51,6 +51,8 @@ MOST_NAMES_BYTES = 2**24
 """Of a file with names of classes."""
 FOLDERS_OF_IMAGES = ("data", "images")
 """Where FiftyOne and CVAT put images beside their file; its paths may start from there."""
+FOLDERS_OF_FILES = ("annotations", "labels")
+"""What the folder of such a file is called where its images lie beside that folder, as in COCO."""
 Outcome = Callable[[str], str | None]
 """What an image's label is in the end, by its path as the file gives it. Empty: the entry stays as it is; None: the
 image is left out."""
@@ -132,7 +134,10 @@ class AnnotationSource:
     def _beside(self) -> Path:
         """The folder that the paths start from: the file's own, or the one in it that tools put images in."""
         first = next((one.filepath for one in self._found.entries() if one.filepath and not one.problem), "")
-        places = [self._file.parent, *(self._file.parent / name for name in FOLDERS_OF_IMAGES)]
+        around = [self._file.parent]
+        if self._file.parent.name.lower() in FOLDERS_OF_FILES:
+            around.append(self._file.parent.parent)
+        places = [*around, *(place / name for place in around for name in FOLDERS_OF_IMAGES)]
         return next((place for place in places if first and _lies_in(first, place)), places[0])
 
     def rows(self) -> Iterator[SourceRow | Problem]:

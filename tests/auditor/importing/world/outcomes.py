@@ -63,6 +63,15 @@ def outcome(case: Case, place: Path) -> Outcome:
     return Outcome(dict(meant), " ".join(remarks(opened) + parsed.notes))
 
 
+def read_all(source: Source) -> dict[int, Meant]:
+    """Every picture of a source by its number, with what it is; there may be no problem."""
+    found = {}
+    for row in source.rows():
+        assert isinstance(row, SourceRow), row
+        found[_number(source, row)] = Meant(row.label, row.split)
+    return found
+
+
 def _is_problem(row: SourceRow | Problem) -> bool:
     return isinstance(row, Problem)
 

@@ -1,0 +1,52 @@
+"""What was imported of the world goes out again, and is read as the same labels of the same pictures.
+
+A folder of copies has no picture without a label, and a table no split.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from auditor.ground.errors import ExportRefusedError
+from auditor.importing.imports import import_dataset
+from auditor.outputs.export import export, export_tree
+from auditor.pictures.sources import SourceOptions, open_here
+from tests.auditor.importing.world.cases import Case, Meant, cases
+from tests.auditor.importing.world.outcomes import options_of, read_all
+
+READABLE = [case for case in cases() if case.wanted and case.options.get("task") is None]
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("case", READABLE, ids=str)
+def test_export__is_read_as_what_was_imported(tmp_path: Path, case: Case) -> None:
+    source = case.write(tmp_path / "set")
+    options = options_of(case, tmp_path / "set")
+    import_dataset(source, name="a", workers=1, **options)
+    table = tmp_path / "cleaned.csv"
+    export("a", table)
+    opened = open_here(str(source), SourceOptions(**options))
+    wanted = _labels(read_all(opened))
+    if opened.info.kind not in ("tar", "webdataset"):  # whose images a table cannot name
+        again = read_all(open_here(str(table), SourceOptions(root=opened.info.root)))
+        assert _labels(again) == wanted
+    out = tmp_path / f"again{''.join(source.suffixes) if source.is_file() else ''}"
+    options |= {"root": opened.info.root} if source.is_file() and "root" not in options else {}
+    try:
+        if source.is_dir():
+            export_tree("a", out)
+            options = {"layout": options.get("layout")}
+            wanted = {number: label for number, label in wanted.items() if label is not None}
+        else:
+            export("a", out, as_source=True)
+    except ExportRefusedError as error:
+        if "use .csv" not in str(error):
+            raise
+        return
+    assert _labels(read_all(open_here(str(out), SourceOptions(**options)))) == wanted
+
+
+def _labels(found: dict[int, Meant]) -> dict[int, str | None]:
+    return {number: meant.label and meant.label.removesuffix(".0") for number, meant in found.items()}

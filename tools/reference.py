@@ -16,6 +16,7 @@ from auditor import columns as exported
 from auditor.cli.commands import cli
 from benchmarks import backbones_page, detection_readme
 from benchmarks.detection import RESULTS
+from tests.auditor.importing.world.cases import cases
 from tools.pages import DOCS, ROOT, replace_block
 
 
@@ -54,12 +55,24 @@ def _escaped(text: str) -> str:
     return text.replace("|", "\\|")
 
 
+def layouts() -> str:
+    """Markdown list of the published sets and layouts whose reading is tested, by what becomes of them."""
+    found: dict[str, dict[bool, list[str]]] = {}
+    for case in cases():
+        found.setdefault(case.family, {True: [], False: []})[bool(case.wanted)].append(case.name)
+    return "\n\n".join(
+        f"**{family}**, read: {'; '.join(both[True])}. Asked about or refused: {'; '.join(both[False])}."
+        for family, both in found.items()
+    )
+
+
 def blocks() -> dict[tuple[Path, str], str]:
     """Every generated part by its page and name."""
     stored = json.loads(RESULTS.read_text(encoding="utf-8"))
     return {
         (DOCS / "commands.md", "commands"): commands(),
         (DOCS / "columns.md", "columns"): columns(),
+        (DOCS / "formats.md", "layouts"): layouts(),
         (DOCS / "benchmarks.md", "detection"): detection_readme.table(stored),
         (DOCS / "benchmarks.md", "features"): backbones_page.short_table([500, 3_000, 25_000]),
         (ROOT / "README.md", "features"): backbones_page.short_table([3_000]),

@@ -66,13 +66,14 @@ class Bench {
     this.actions = el("div", { class: "actions", role: "toolbar", "aria-label": "Verdict" });
     this.layer = el("div", { class: "layer", hidden: true });
     this.viewer = new Viewer(() => this.server, () => this.look);
+    this.lens = new Lens(this);
     const skip = el("button", {
       class: "plain skip", text: "To the verdicts", onclick: () => this.actions.querySelector("button:not(:disabled)")?.focus(),
     });
     const top = el("div", { class: "top" }, [this.stats, this.tools]);
     this.bench = el("div", { class: "bench", "data-testid": "bench" }, [
       skip, top, this.stage, this.actions, this.notice.node, this.layer, this.live,
-      this.viewer.node,
+      this.viewer.node, this.lens.node,
     ]);
     this.root.append(this.bench);
     this.slot = new BarSlot(this.bench, top);
@@ -449,6 +450,21 @@ class Bench {
     else this.viewer.show(this.items.map((item) => ({ sample: item.sample, text: this.caption(item.sample, item.given) })), this.cursor);
   }
 
+  compare() {
+    const { item } = this;
+    if (item) this.lens.show(item).catch((error) => this.tell(error.message, "bad"));
+  }
+
+  // Its nearest with the same given label, as a queue of its own; verdicts that are on their way arrive first.
+  async showAlike() {
+    if (!this.data.links || !this.item) return;
+    const { sample } = this.item;
+    await this.outbox.drained();
+    const where = new URLSearchParams(location.search);
+    where.set("suspects_search", `~${sample}`);
+    location.search = where;
+  }
+
   // Brightness, contrast and interpolation: of the window, not of one sample.
   setLook(look) {
     this.look = look;
@@ -760,6 +776,7 @@ class Bench {
       else this.viewer.onKey(event);
       return;
     }
+    if (this.lens.isOpen) return void this.lens.onKey(event);
     if (keyOfLayer(this.layer, event)) return;
     if (event.repeat && !key.startsWith("Arrow")) return;
     if (waitsForUndo(this, event)) return;
@@ -784,7 +801,7 @@ class Bench {
   act(id) {
     const actions = {
       class: () => this.pickClass(), undo: () => this.undo(), accept: () => this.acceptMany(), page: () => (this.mode === "cards" ? this.pairs.next() : this.acceptPage()), large: () => this.enlarge(),
-      smooth: () => this.toggleSmooth(),
+      smooth: () => this.toggleSmooth(), lens: () => this.compare(), alike: () => this.showAlike(),
       engines: () => this.frame && this.mode === "card" && this.frame.toggleEngines(),
       grid: () => this.items.length && this.toggleMode(),
       cards: () => hasCards(this.data.queue) && this.toggleCards(),

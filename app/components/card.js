@@ -46,6 +46,8 @@ class Card {
     return el("span", { class: "tools" }, [
       button("Copy path", copy(() => this.filepath || "", "The path is copied.")),
       this.bench.data.links ? button("Copy link", copy(link, "A link to this sample is copied.")) : null,
+      button(`Lens ${this.bench.keymap.shown("lens")}`, () => this.bench.compare()),
+      this.bench.data.links ? button(`Others like this ${this.bench.keymap.shown("alike")}`, () => this.bench.showAlike()) : null,
       button("Adjust", () => this.toggleLook()),
     ].filter(Boolean));
   }

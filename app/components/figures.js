@@ -7,6 +7,8 @@ const BENCH_ACTIONS = [
   { id: "page", key: "p", text: "grid: take the page's suggestions, not of selected tiles; cards: put this one off" },
   { id: "large", key: "v", text: "the picture large; ← → the one before or after it, Esc closes" },
   { id: "smooth", key: "s", text: "smooth picture, or its pixels" },
+  { id: "lens", key: "b", text: "lens: beside the best of both classes; Space blinks between two" },
+  { id: "alike", key: "o", text: "others like this: the nearest with the same given label" },
   { id: "engines", key: "d", text: "what each engine says" },
   { id: "grid", key: "g", text: "grid or single view" },
   { id: "cards", key: "t", text: "cards: suspects that look like one other class, settled together" },

@@ -309,6 +309,13 @@ def reduced_file(audit_id: int) -> Path:
     return path
 
 
+def nearness_of(audit_id: int) -> str:
+    """In what samples are near one another: ``FEATURES``, else the first engine; "" where there is neither."""
+    if (engine_folder(audit_id, FEATURES) / "neighbours.npy").exists():
+        return FEATURES
+    return next(iter(engines_of(audit_id)), "")
+
+
 def map_points(audit_id: int, engine: str) -> NDArray[np.float32]:
     """(N, 2) float32: the embedding of an engine, or ``FEATURES``, laid out on a plane."""
     return array(audit_id, engine, "map")
@@ -389,8 +396,7 @@ def evidence(audit_id: int, sample_id: int) -> Evidence:
     votes = [(verdict.title, verdict.predicted_label) for verdict in verdicts]
     probs = _pooled_opinion(audit, opinions, sample_id, score.given_label)
     order = np.argsort(-probs, kind="stable")[:TOP_CLASSES]
-    has_features = (engine_folder(audit_id, FEATURES) / "neighbours.npy").exists()
-    alike_in = FEATURES if has_features else engines[0] if engines else ""
+    alike_in = nearness_of(audit_id)
     return Evidence(
         sample_id=sample_id,
         filepath=sample.filepath,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from auditor.audits import arrays
+from auditor.audits.embedding import nearest_neighbors
 from auditor.catalog import audits, claims, datasets, reviews, scores
 from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Review
@@ -27,6 +28,10 @@ MAX_SELECTED = 30_000
 """Most samples of a region that a queue holds, the most suspicious of them."""
 ASKED_OF_REGION = 1_000
 """Samples of a region that are asked for at a time."""
+MOST_ALIKE = 60
+"""Nearest samples of one: a page of the grid."""
+NAMES_SAMPLES = ("#", "~")
+"""What a search begins with that names a sample by its number: the sample, or those like it."""
 MOST_PAGES_SEARCHED = 40
 """Pages that are searched for samples on which one engine differs, before the queue counts as ended."""
 
@@ -135,8 +140,10 @@ def suspect_filter(
     if where.get("disputed"):
         disputed = set(decision_log.disputed(audit.dataset_id))
         ids = sorted(disputed if ids is None else disputed & set(ids))[:MAX_SELECTED]
-    if search.startswith("#"):
+    if search[:1] in NAMES_SAMPLES:
         asked = [int(search[1:])] if search[1:].isdecimal() else []
+        if search.startswith("~"):
+            asked = alike(audit, asked[0]) if asked else []
         ids = asked if ids is None else sorted(set(asked) & set(ids))
     return scores.SuspectFilter(
         given_label=where.get("given"),
@@ -150,12 +157,33 @@ def suspect_filter(
         max_rank=where.get("max_rank"),
         by_sample=by_sample(where),
         after=after,
-        filepath_has=search if search and not search.startswith("#") else None,
+        filepath_has=search if search and search[0] not in NAMES_SAMPLES else None,
         decided_by=where.get("by"),
         free_for=where.get("free_for"),
         share=None if share is None else (int(share[0]), int(share[1])),
         sample_ids=None if ids is None else tuple(ids),
     )
+
+
+def alike(audit: Audit, sample_id: int) -> list[int]:
+    """The sample and its nearest with the same given label, the nearest first; [] where there is no such sample.
+
+    Near is by cosine in the audit's features, else in what its first engine learned.
+    """
+    return _alike(settings(), audit.id, scores_version(audit), sample_id)
+
+
+@functools.lru_cache(maxsize=32)
+def _alike(home: Settings, audit_id: int, version: str, sample_id: int) -> list[int]:  # noqa: ARG001
+    audit = ask(audits.get, audit_id)
+    given = ask(datasets.given_labels, audit.dataset_id)
+    if sample_id >= len(given):
+        return []
+    points = arrays.embeddings(audit_id, arrays.nearness_of(audit_id))
+    same = np.flatnonzero(given == given[sample_id])
+    at = int(np.searchsorted(same, sample_id))
+    near, _ = nearest_neighbors(points[same], np.array([at]), num_neighbors=MOST_ALIKE)
+    return [sample_id, *same[near[0]].tolist()]
 
 
 def inside(audit: Audit, region: Mapping[str, Any]) -> NDArray[np.int64]:

@@ -90,6 +90,49 @@ def test_card__picture_choices_and_toolbar_fit_and_the_picture_opens_large(
     page.screenshot(path=str(artifacts / "viewer-1280x800.png"))
 
 
+def test_lens__three_at_one_size_blinks_decides_and_leads_to_those_alike(
+    browser: Any, running: Server, artifacts: Path
+) -> None:
+    page = bench_of(browser, running)
+    suspect = shown_sample(page)
+    page.keyboard.press("b")
+    panes = page.locator(".pane-of")
+    wait_until(lambda: panes.count() == 3, "three pictures", page)
+    sizes = {(box["width"], box["height"]) for box in (steady_box(one) for one in panes.locator("img").all())}
+    assert len(sizes) == 1
+    page.screenshot(path=str(artifacts / "lens-1280x800.png"))
+    first = [one.get_attribute("data-sample") for one in panes.all()]
+    page.keyboard.press("ArrowRight")
+    second = [one.get_attribute("data-sample") for one in panes.all()]
+    assert first[0] == second[0] == str(suspect)
+    assert not set(first[1:]) & set(second[1:])
+    seen, places = [], set()
+    for _ in range(3):
+        page.keyboard.press(" ")
+        shown = page.locator(".pane-of:not(.hidden)")
+        assert shown.count() == 1
+        seen.append(shown.get_attribute("data-kind"))
+        places.add(tuple(steady_box(shown.locator("img")).values()))
+    assert (seen, len(places)) == (["suspect", "suggested", "suspect"], 1)
+    page.keyboard.press("ArrowUp")
+    assert page.locator(".pane-of:not(.hidden)").get_attribute("data-kind") == "given"
+    page.keyboard.press("e")
+    assert decisions() == {}, "only the keys of the two classes decide here"
+    page.keyboard.press("q")
+    page.locator(".lens[open]").wait_for(state="detached", timeout=WAIT_MS)
+    wait_until(lambda: decisions() == {suspect: "keep"}, "the verdict", page)
+    wait_until(lambda: shown_sample(page) != suspect, "the next card", page)
+    another = shown_sample(page)
+    page.keyboard.press("o")
+    page.wait_for_url(f"**suspects_search=%7E{another}*", timeout=WAIT_MS)
+    page.get_by_test_id("card").wait_for(timeout=WAIT_MS)
+    settled(page)
+    page.keyboard.press("g")
+    tiles = page.get_by_test_id("tile")
+    wait_until(lambda: tiles.count() > 10, "a page of those alike", page)
+    assert len(set(page.locator(".tile .given").all_inner_texts())) == 1
+
+
 @pytest.mark.parametrize("size", [DESKTOP, (1024, 768)])
 def test_card__examples_are_96_pixels_above_the_toolbar(
     browser: Any, running: Server, size: tuple[int, int]

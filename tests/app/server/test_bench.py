@@ -242,6 +242,20 @@ def test_queue__by_a_person_by_path_and_by_number() -> None:
     assert [item["sample"] for item in first_items(9, search="S/0017.p")] == [17]
 
 
+def test_queue__those_like_a_sample_are_its_nearest_with_the_same_given_label() -> None:
+    one = first_items(1)[0]
+    found = first_items(90, search=f"~{one['sample']}")
+    assert {item["given"] for item in found} == {one["given"]}
+    points = arrays.embeddings(1, arrays.nearness_of(1)).astype(np.float64)
+    with session() as open_session:
+        same = np.flatnonzero(datasets.given_labels(open_session, 1) == one["given"])
+    unit = points / np.linalg.norm(points, axis=1, keepdims=True)
+    near = same[np.argsort(-unit[same] @ unit[one["sample"]], kind="stable")]
+    assert len(near) > 10
+    assert {item["sample"] for item in found} == set(near[: queues.MOST_ALIKE + 1].tolist())
+    assert first_items(9, search="~999999") == first_items(9, search="~x") == []
+
+
 def test_progress__tells_who_was_overruled_once() -> None:
     item = first_items(1)[0]
     bench.record({"verdicts": [verdict(item, "keep")]})

@@ -23,6 +23,7 @@ from auditor.importing import imports
 from auditor.outputs import report
 from auditor.review import decisions
 from tests.auditor.conftest import Run
+from tests.auditor.sample_pictures import write_folder
 from tests.helpers import QUICK_OPTIONS, Digits, verify_truthfully, write_digits
 
 
@@ -228,8 +229,7 @@ def test_report__is_called_html(audited: tuple[Digits, int], run: Run, tmp_path:
 
 @pytest.mark.parametrize("option", ["--label-column", "--path-column", "--true-label-column"])
 def test_import__a_folder_has_no_columns(home: Path, run: Run, tmp_path: Path, option: str) -> None:
-    write_digits(tmp_path / "source", num=10, num_wrong=1)
-    folder = tmp_path / "source"
+    folder = write_folder(tmp_path / "source")
     code, _, err = run("import", folder, "--name", "digits", option, "labels")
     assert code == 1
     (told,) = [line for line in err.splitlines() if line.startswith("auditor: ")]

@@ -38,13 +38,8 @@ def picture(data: bytes, most_pixels: int) -> Image.Image:
         raise ValueError("holds no picture")
     if held.Rows * held.Columns > most_pixels:
         raise ValueError(f"declares {held.Columns:,} x {held.Rows:,} pixels, more than {most_pixels:,}")
-    try:
-        values: NDArray[Any] = pixel_array(held, index=0)
-    except (RuntimeError, NotImplementedError, AttributeError) as error:
-        coding = held.file_meta.TransferSyntaxUID.name
-        raise ValueError(
-            f"is coded as {coding}, which needs one more decoder (pylibjpeg-libjpeg or python-gdcm), or is damaged"
-        ) from error
+    _check_decoder(held)
+    values: NDArray[Any] = pixel_array(held, index=0)
     kind = held.PhotometricInterpretation
     if kind == "PALETTE COLOR":
         values = apply_color_lut(values, held)
@@ -52,6 +47,23 @@ def picture(data: bytes, most_pixels: int) -> Image.Image:
     if kind not in GREY:
         return Image.fromarray(values.astype(np.uint8))
     return _grey(held, values)
+
+
+def _check_decoder(held: Any) -> None:
+    """Raise ValueError where nothing here decodes the coding of the pixels."""
+    from pydicom.pixels import get_decoder
+
+    coding = held.file_meta.get("TransferSyntaxUID")
+    if coding is None:
+        raise ValueError("does not say how its pixels are coded")
+    try:
+        decoder = get_decoder(coding)
+    except NotImplementedError:
+        raise ValueError(f"is coded as {coding.name}, which nothing here decodes") from None
+    if not decoder.is_available:
+        raise ValueError(
+            f"is coded as {coding.name}; install one of: {'; '.join(decoder.missing_dependencies)}"
+        )
 
 
 def _grey(held: Any, values: NDArray[Any]) -> Image.Image:
@@ -71,9 +83,7 @@ def _grey(held: Any, values: NDArray[Any]) -> Image.Image:
         numbers = (
             numbers.max() + numbers.min() - numbers if "RescaleSlope" in held else _flipped(held, values)
         )
-    if numbers.dtype == np.uint8:
-        return Image.fromarray(numbers)
-    if numbers.dtype == np.uint16:
+    if numbers.dtype in (np.uint8, np.uint16):
         return Image.fromarray(numbers)
     is_whole = numbers.dtype.kind in "iu" or bool((numbers == np.rint(numbers)).all())
     return Image.fromarray(numbers.astype(np.int32 if is_whole else np.float32))

@@ -679,6 +679,7 @@ class NamedSource(RenamedSource):
     def _name(self, label: str) -> str:
         if label in self._known:
             return label
+        label = label.removesuffix(".0")  # as pandas writes numbers beside empty cells
         if not is_whole(label) or not 0 <= int(label) < len(self._names):
             raise ValueError(
                 f"has the class {printable(label, 60)!r}, which is none of the {len(self._names):,} class names "

@@ -98,6 +98,38 @@ def heic(turn: int = 1) -> bytes:
     return stream.getvalue()
 
 
+def recoded(coding: str, data: bytes | None = None) -> bytes:
+    """A file whose pixels are said to be coded so; with ``data`` they are those bytes, in one frame."""
+    held = pydicom.dcmread(io.BytesIO(dicom(RAMP)))
+    held.file_meta.TransferSyntaxUID = coding
+    if data is not None:
+        held.PixelData = pydicom.encaps.encapsulate([data])
+    stream = io.BytesIO()
+    held.save_as(stream, enforce_file_format=False)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("coding", "told"),
+    [
+        (pydicom.uid.MPEG2MPML, r"is coded as MPEG2 .*, which nothing here decodes"),
+        (pydicom.uid.JPEGLSLossless, r"is coded as JPEG-LS Lossless.*; install one of: gdcm .*pylibjpeg"),
+        (pydicom.uid.JPEG2000, r"is DICOM that cannot be shown \((?!is coded)"),
+    ],
+)
+def test_dicom__what_decodes_it_is_named_and_damage_is_not_taken_for_it(coding: str, told: str) -> None:
+    with pytest.raises(ImageError, match=told):
+        upright(recoded(coding, b"\xff\xd8 none"))
+
+
+def test_dicom__run_lengths_are_decoded() -> None:
+    held = pydicom.dcmread(io.BytesIO(dicom(RAMP, WindowCenter=300.5, WindowWidth=401)))
+    held.compress(pydicom.uid.RLELossless)
+    stream = io.BytesIO()
+    held.save_as(stream, enforce_file_format=True)
+    assert shown(stream.getvalue()) == shown(dicom(RAMP, WindowCenter=300.5, WindowWidth=401))
+
+
 def test_heic__is_upright() -> None:
     image = np.asarray(upright(heic()))
     assert image.shape == (32, 64, 3)

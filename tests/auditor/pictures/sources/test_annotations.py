@@ -504,6 +504,20 @@ def test_class_names__that_do_not_fit_are_refused(
         import_dataset(source, name="set", class_names=tmp_path / "names.txt")
 
 
+def test_class_names__numbers_as_pandas_writes_them_beside_empty_cells_are_named(
+    home: Path, tmp_path: Path, images: list[str]
+) -> None:
+    rows = [
+        f"{path},{label}" for path, label in zip(images, ("0.0", "1.0", "1", "", "0", "1.0"), strict=True)
+    ]
+    (tmp_path / "labels.csv").write_text("\n".join(["path,label", *rows]) + "\n")
+    (tmp_path / "names.txt").write_text("cat\ndog\n")
+    import_dataset(tmp_path / "labels.csv", name="set", class_names=tmp_path / "names.txt")
+    with session() as open_session:
+        assert datasets.get(open_session, "set").class_names == ["cat", "dog"]
+        assert datasets.given_labels(open_session, 1).tolist() == [0, 1, 1, -1, 0, 1]
+
+
 def test_parquet__a_repository_of_hugging_face_keeps_its_splits(
     home: Path, tmp_path: Path, images: list[str]
 ) -> None:

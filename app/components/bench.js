@@ -169,7 +169,7 @@ class Bench {
     } catch (error) {
       if (isOvertaken()) return;
       this.tell(error.message, "bad");
-      if (!error.final) setTimeout(() => isOvertaken() || this.load(after, { last, keep, stay }), 1500);
+      if (!error.final) setTimeout(() => isOvertaken() || this.load(after, { last, keep, stay, first }), 1500);
     }
     this.bench.setAttribute("data-state", "ready");
   }
@@ -177,7 +177,7 @@ class Bench {
   // No pair of classes is left with enough suspects: the others come one by one.
   afterCards() {
     const { singles, passed } = this.pairs;
-    this.show("card");
+    this.mode = "card"; // of this queue: the next one has cards again
     this.load(null, {}).then(() => singles && this.tell(passed.size || this.recent.size ? "That was the last card; the others come one by one." : ""));
   }
 

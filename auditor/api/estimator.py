@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
-from auditor.backbones.features import DEFAULT_VIEWS, choose
+from auditor.backbones.features import DEFAULT_VIEWS, choose, deviation
 from auditor.bridges import backbone_bridge, engine_bridge
 from auditor.statistics import Witness, combine
 
@@ -137,7 +137,7 @@ class LabelAuditor(BaseEstimator):
         ]
         if len(seen) == 1:
             return seen[0]
-        return np.concatenate([one / one.std(dtype=np.float64) for one in seen], axis=2).astype(np.float16)
+        return np.concatenate([one / deviation(one) for one in seen], axis=2).astype(np.float16)
 
 
 def _images(images: Any) -> Any:

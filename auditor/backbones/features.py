@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -239,13 +239,12 @@ def join(dataset_id: int, source: FeatureSource) -> None:
         return
     tables = [load(dataset_id, part) for part in source.parts]
     num_rows, views, _ = tables[0].shape
-    starts = range(0, num_rows, JOINED)
-    scales = [_deviation(table, starts) for table in tables]
+    scales = [deviation(table) for table in tables]
     place = folder(dataset_id, source)
     with new_folder_beside(place) as staged:
         shape = (num_rows, views, sum(table.shape[2] for table in tables))
         joined = np.lib.format.open_memmap(staged / "features.npy", "w+", np.float16, shape)
-        for start in starts:
+        for start in range(0, num_rows, JOINED):
             scaled = (
                 table[start : start + JOINED] / scale for table, scale in zip(tables, scales, strict=True)
             )
@@ -257,10 +256,10 @@ def join(dataset_id: int, source: FeatureSource) -> None:
         staged.replace(place)
 
 
-def _deviation(table: NDArray[np.floating], starts: Sequence[int]) -> np.float32:
-    """Standard deviation of all numbers of (N, V, D)."""
+def deviation(table: NDArray[np.floating]) -> np.float32:
+    """Standard deviation of all numbers of (N, V, D), a part of the rows at a time."""
     total = squares = 0.0
-    for start in starts:
+    for start in range(0, len(table), JOINED):
         part = np.asarray(table[start : start + JOINED], dtype=np.float64)
         total, squares = total + float(part.sum()), squares + float((part**2).sum())
     mean = total / table.size

@@ -37,7 +37,6 @@ MOST_S = 3_600
 """Of computing time for one call; what waits for a disk or a network takes none."""
 IDLE_S = 120.0
 """How long a process waits for another call."""
-END_S = 5.0
 PR_SET_PDEATHSIG = 1
 
 Args = ParamSpec("Args")

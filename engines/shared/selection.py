@@ -27,20 +27,11 @@ def keep_count(keep_rate: float, batch_size: int) -> int:
     return min(batch_size, max(1, int(keep_rate * batch_size + 1e-9)))
 
 
-def select_small_loss(losses: Tensor, count: int) -> Tensor:
-    """Positions of the ``count`` smallest losses: (B,) -> (count,) int64, in rising position.
-
-    Stable: among equal losses the earlier sample is kept. NaN counts as the largest loss. Rising position
-    (not rising loss) makes keeping everything the same sum, bit for bit, as not selecting at all.
-    """
-    return torch.sort(losses, stable=True).indices[:count].sort().values
-
-
 def small_loss_mask(losses: Tensor, count: int | Tensor) -> Tensor:
-    """``select_small_loss`` as a mask, for several networks: (G, B) losses -> (G, B) bool.
+    """The smallest losses as a mask, for several networks: (G, B) losses -> (G, B) bool.
 
-    Each row is True at its ``count`` smallest losses, with the same ties as the plain form. ``count`` may be a
-    0-dimensional tensor, which need not come back from the device.
+    Each row is True at its ``count`` smallest losses: among equal ones the earlier sample is kept, NaN counts as the
+    largest. ``count`` may be a 0-dimensional tensor, which need not come back from the device.
     """
     rank = torch.argsort(torch.argsort(losses, dim=1, stable=True), dim=1)
     return rank < count

@@ -30,8 +30,8 @@ def keep_count(keep_rate: float, batch_size: int) -> int:
 def small_loss_mask(losses: Tensor, count: int | Tensor) -> Tensor:
     """The smallest losses as a mask, for several networks: (G, B) losses -> (G, B) bool.
 
-    Each row is True at its ``count`` smallest losses: among equal ones the earlier sample is kept, NaN counts as the
-    largest. ``count`` may be a 0-dimensional tensor, which need not come back from the device.
+    Each row is True at its ``count`` smallest losses: among equal ones the earlier sample is kept, NaN counts as
+    the largest. ``count`` may be a 0-dimensional tensor, which need not come back from the device.
     """
     rank = torch.argsort(torch.argsort(losses, dim=1, stable=True), dim=1)
     return rank < count

@@ -609,7 +609,7 @@ class Bench {
     // While a page turns, the card that still shows is one that was decided already.
     const isAnother = this.turning || performance.now() - this.refusedAt < STARTLED_MS;
     if (!targets.length || (this.mode === "card" && isAnother)) return;
-    if (this.mode === "cards" && this.pairs.isNew) return;
+    if (this.mode === "cards" && (this.pairs.isNew || this.pairs.showUnseen())) return;
     this.notice.hush();
     // Tiles that are decided together are one action, which undo takes back together.
     const batch = targets.length > 1 ? crypto.getRandomValues(new Uint32Array(4)).join("-") : null;

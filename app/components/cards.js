@@ -6,6 +6,10 @@ const CARD_TILE = 132;
 class Cards {
   constructor(bench) {
     this.bench = bench;
+    this.seen = new WeakSet(); // tiles that were in view
+    this.watch = new IntersectionObserver((changes) => {
+      for (const { target, isIntersecting } of changes) if (isIntersecting) this.seen.add(target);
+    }, { threshold: 0.6 });
     this.forget();
   }
 
@@ -22,6 +26,13 @@ class Cards {
     return performance.now() - this.drawnAt < STARTLED_MS;
   }
 
+  // A key settles what was seen: it first brings into view what was not. Returns whether there was any.
+  showUnseen() {
+    const tile = this.bench.tiles.find((one) => !this.seen.has(one));
+    tile?.scrollIntoView({ block: "start" });
+    return Boolean(tile);
+  }
+
   get open() {
     return this.bench.items.filter((item) => !item.decision && !this.left.has(item.sample));
   }
@@ -35,7 +46,7 @@ class Cards {
     const { bench, pair } = this;
     const many = pair.count > bench.items.length ? `${bench.items.length} of ${pair.count}` : String(bench.items.length);
     return [
-      `${many} given `, el("span", { class: "given", text: bench.className(pair.given) }), " look like ",
+      `${many} ${bench.items.length === 1 ? "picture" : "pictures"} given `, el("span", { class: "given", text: bench.className(pair.given) }), " look like ",
       el("span", { class: "suggested", text: bench.className(pair.suggested) }),
     ];
   }
@@ -65,6 +76,8 @@ class Cards {
       el("div", { class: "both" }, [like(pair.like.suggested, pair.suggested, "suggested"), like(pair.like.given, pair.given, "")]),
     ]));
     bench.items.forEach((_, i) => this.drawTile(i));
+    this.watch.disconnect();
+    bench.tiles.forEach((tile) => this.watch.observe(tile));
     bench.live.textContent = bench.stage.querySelector("h3").textContent;
   }
 
@@ -111,7 +124,7 @@ class Cards {
     const idle = number ? {} : { disabled: true };
     const keep = keymap.shown("keep");
     return [
-      actionButton("Enter", `Change ${number} to ${bench.className(pair.suggested)}`, () => bench.suggestion(), "primary", { ...idle, "data-testid": "settle" }),
+      actionButton("Enter", `Change ${number} ${number === 1 ? "label" : "labels"} to ${bench.className(pair.suggested)}`, () => bench.suggestion(), "primary", { ...idle, "data-testid": "settle" }),
       actionButton(keep, `Keep ${number}`, () => bench.verdict("keep"), "keep", idle),
       actionButton(keymap.shown("class"), "Other class", () => bench.pickClass(), "", idle),
       actionButton(keymap.shown("page"), "Later", () => this.next()),

@@ -13,6 +13,7 @@ from auditor.catalog.db import session
 from tests.browser.conftest import WAIT_MS, Server, open_page, settled, visitor, wait_until
 from tests.browser.test_review import DESKTOP, OLDER, decisions
 
+IS_BELOW = "one => one.getBoundingClientRect().top > one.parentElement.getBoundingClientRect().bottom"
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 
@@ -50,5 +51,16 @@ def test_cards__come_first_and_one_key_settles_all_but_what_was_unticked_and_und
     wait_until(lambda: heading.count() and heading.inner_text() == first, "the same card", page)
     left = page.locator(f"[data-testid=card-tile][data-sample='{samples[1]}']")
     wait_until(lambda: left.get_attribute("aria-pressed") == "false", "what was left out is so again", page)
+    page.set_viewport_size({"width": 390, "height": 560})
+    last = tiles.last
+    wait_until(lambda: last.evaluate(IS_BELOW), "more pictures than are in view", page)
+    page.reload(timeout=WAIT_MS)
+    tiles.first.wait_for(timeout=WAIT_MS)
+    settled(page)
+    page.wait_for_timeout(700)
+    page.keyboard.press("Enter")
+    wait_until(lambda: not tiles.nth(2).evaluate(IS_BELOW), "what was not in view is shown", page)
+    page.wait_for_timeout(300)
+    assert decisions() == {}, "nothing that was never in view is settled"
     page.keyboard.press("t")
     page.get_by_test_id("card").wait_for(timeout=WAIT_MS)

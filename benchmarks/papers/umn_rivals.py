@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from engines.shared.device import seeded_init
 from engines.shared.losses import cross_entropy
-from engines.shared.selection import keep_count, select_small_loss
+from engines.shared.selection import keep_count
 from engines.umn.equations import guider_decay
 from engines.umn.model import Batch, Bench, Draws, Member
 from engines.umn.networks import Encoding, PosteriorHead, Recognizer, StackedVAE, build_trunk
@@ -49,6 +49,15 @@ class MVAE(Member):
 
     def weight(self, epsilon: Tensor) -> Tensor:
         return super().weight(torch.full_like(epsilon, self.noise_rate))
+
+
+def select_small_loss(losses: Tensor, count: int) -> Tensor:
+    """Positions of the ``count`` smallest losses: (B,) -> (count,) int64, in rising position.
+
+    Stable: among equal losses the earlier sample is kept. NaN counts as the largest loss. Rising position
+    (not rising loss) makes keeping everything the same sum, bit for bit, as not selecting at all.
+    """
+    return torch.sort(losses, stable=True).indices[:count].sort().values
 
 
 class Supervised(Member):

@@ -293,7 +293,7 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
     tree = FolderTree(path)
     parts = parts_of(tree)
     if parts:
-        return PartsSource(tree, parts, lambda file, images: _open_path(path / file, options, None, images))
+        return _open_parts(tree, parts, options)
     try:
         return _open_folders(tree, options)
     except ImportRefusedError as error:

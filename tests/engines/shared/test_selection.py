@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn.mixture import GaussianMixture
 
 from benchmarks.metrics import auroc
+from benchmarks.papers.umn_rivals import select_small_loss
 from engines.shared.losses import cross_entropy
 from engines.shared.selection import (
     gmm_small_loss_probability,
@@ -41,11 +42,6 @@ def test_keep_count__cases(rate: float, size: int, expected: int) -> None:
 def test_keep_count__rises_with_the_rate(rates: tuple[float, float], size: int) -> None:
     low, high = sorted(rates)
     assert 1 <= keep_count(low, size) <= keep_count(high, size) <= size
-
-
-def select_small_loss(losses: torch.Tensor, count: int) -> torch.Tensor:
-    """The literal form of ``small_loss_mask``: positions of the smallest losses, (B,) -> (count,), rising."""
-    return torch.sort(losses, stable=True).indices[:count].sort().values
 
 
 def test_select_small_loss__ties_go_to_the_earlier_in_rising_position() -> None:

@@ -501,6 +501,43 @@ def status(name: str | None, as_json: bool) -> None:
 
 
 @cli.command()
+@click.argument("table", type=click.Path(path_type=Path))
+@click.option("--annotators", metavar="A,B,...", help="Columns that hold one annotator's answers each.")
+@click.option(
+    "--annotator-column", help="Of a table with one row an answer: the column with the annotator's name."
+)
+@click.option("--label-column", help="There: the column with the answer.")
+@click.option("--path-column", help="There: the column with the picture.")
+@click.option(
+    "--top", type=click.IntRange(1), default=20, show_default=True, help="Pictures to ask about first."
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="CSV with a row a picture, every answer, and the consensus.",
+)
+@FORCE
+@AS_JSON
+def annotators(table: Path, out: Path | None, annotators: str | None, as_json: bool, **given: Any) -> None:
+    """Find the consensus of several annotators' answers in TABLE, how good each is, and whom to ask next.
+
+    Import what --out writes with --label-column consensus: the annotators' columns stay in every export.
+    """
+    from auditor.cli import output
+    from auditor.outputs import annotated
+
+    force = given.pop("force")
+    names = [one.strip() for one in (annotators or "").split(",") if one.strip()]
+    found = annotated.annotated(table, annotators=names, **given)
+    if out is not None:
+        with writing(out):
+            annotated.write(found, out, force=force)
+    elsewhere = out is not None and out.absolute().parent != table.absolute().parent
+    folder = str(table.absolute().parent) if elsewhere else None
+    output.annotators(found.summary, None if out is None else str(out), folder, as_json=as_json)
+
+
+@cli.command()
 @click.argument("name")
 @click.option("--top", type=click.IntRange(1), default=50, show_default=True, help="How many to list.")
 @MAX_FDR

@@ -31,6 +31,7 @@ from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION, SEGMEN
 from auditor.ground.wording import duration, kind_of_labels, no_suspects, percent, plural
 from auditor.masks import listing as masks
 from auditor.outputs.report import conflict_sentence
+from auditor.pictures.sources import printable
 from auditor.review import blind, decisions, drawing, head_order, people
 from auditor.statistics import Interval, Promise, RunningPromise
 
@@ -558,3 +559,45 @@ def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     return str(value)
+
+
+def annotators(found: Mapping[str, Any], out: str | None, folder: str | None, *, as_json: bool) -> None:
+    """What several annotators' answers say; ``folder``: of the images, where ``out`` lies elsewhere."""
+    if as_json:
+        print_json(dict(found) | {"out": out})
+        return
+    alpha = "not known" if found["alpha"] is None else f"{found['alpha']:.2f}"
+    echo(
+        f"{plural(found['answers'], 'answer')} on {plural(found['pictures'], 'picture')}; agreement "
+        f"(Krippendorff's alpha) {alpha}. A guess: {percent(found['expected_wrong'])} of the "
+        "consensus labels are wrong."
+    )
+    for one in found["annotators"]:
+        if one["answers"]:
+            kinds = ", ".join(
+                f"{each['true']} as {each['given']} {percent(each['share'])}" for each in one["confuses"]
+            )
+            echo(
+                f"{printable(one['annotator'])}: {percent(one['quality'])} right ({percent(one['low'])} to "
+                f"{percent(one['high'])}) of {plural(one['answers'], 'answer')}; {printable(kinds)}"
+            )
+    lowest = sorted(
+        (one for one in found["classes"] if one["alpha"] is not None), key=lambda one: one["alpha"]
+    )
+    if lowest:
+        said = ", ".join(f"{printable(one['class'])} {one['alpha']:.2f}" for one in lowest[:5])
+        echo(f"Least agreement by class: {said}.")
+    for one in found["dependent"]:
+        names = " and ".join(printable(name) for name in one["annotators"])
+        echo(
+            f"{names} say the same more often than chance explains ({one['dependence']:.2f} of 1): one "
+            "may copy the other."
+        )
+    for one in found["ask_first"]:
+        whom = printable(one["ask"]) if one["ask"] else "one more annotator"
+        echo(f"Ask {whom} about {printable(one['picture'])}, now {printable(one['consensus'])}.")
+    if out is not None:
+        root = "" if folder is None else f" --root {shlex.quote(folder)}"
+        echo(
+            f"Wrote {out}. Next: auditor import {shlex.quote(out)} --name NAME --label-column consensus{root}"
+        )

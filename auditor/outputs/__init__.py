@@ -1,6 +1,7 @@
 """What people take home: cleaned tables and folders, and a report."""
 
 __all__ = [
+    "annotated",
     "export",
     "report",
 ]

@@ -79,6 +79,7 @@ __all__ = [
     "Transition",
     "Verified",
     "Witness",
+    "annotators",
     "combine",
     "draw_zones",
     "engine_sentence",

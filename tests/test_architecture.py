@@ -55,8 +55,9 @@ FLOORS = {
     ),
     "engines": (
         ("registry",),
-        tuple(ENGINES),  # the methods: a new one is its package and its row of the registry
-        ("backbones", "meta", "regression", "segmentation"),
+        # The methods: a new one is its package and its row of the registry. Another asks the noise model.
+        tuple(name for name in ENGINES if name != "noise_model"),
+        ("backbones", "meta", "noise_model", "regression", "segmentation"),
         ("shared",),
         ("networks",),
         ("contract",),

@@ -277,8 +277,10 @@ def draw_published(view: View) -> None:
     left, right = st.columns(2, gap="medium")
     if notes.get("keep_rates"):
         with left:
-            legend(("found by S2E", charts.TEAL), ("Co-teaching's own schedule", charts.OTHER))
-            series = {"found by S2E": notes["keep_rates"], "Co-teaching": notes["keep_rates_coteaching"]}
+            is_searched = "chosen_accuracy" in notes["search"]
+            found = "found by S2E" if is_searched else "under the noise model's guess"
+            legend((found, charts.TEAL), ("Co-teaching's own schedule", charts.OTHER))
+            series = {found: notes["keep_rates"], "Co-teaching": notes["keep_rates_coteaching"]}
             st.altair_chart(charts.lines_chart(series, "R(t): share of a batch that is kept", charts.LARGE))
     if has_epsilon:
         with right:

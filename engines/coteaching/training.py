@@ -1,10 +1,11 @@
-"""Co-teaching with a searched keep rate: two networks hand each other their small-loss samples.
+"""Co-teaching with a keep rate found on the data: two networks hand each other their small-loss samples.
 
 In every batch each network picks the R(t) share of samples with the smallest losses, and its partner learns
 from them; R(t) falls as memorisation sets in (Han et al. 2018, https://arxiv.org/abs/1804.06872). How fast it
-should fall depends on the data, so it is searched (S2E, Yao et al. 2020, https://arxiv.org/abs/1911.02377).
-Nobody is asked for a noise rate. Read ``Learners`` for the algorithm, ``train`` for the run around it,
-``rules.py`` for who learns from what, ``trials.py`` and ``s2e.py`` for the search.
+should fall depends on the data, so it is searched (S2E, Yao et al. 2020, https://arxiv.org/abs/1911.02377); on
+features of a backbone it follows the share of wrong labels that a noise model guesses (``search_rule``), and it is
+found once a run. Nobody is asked for a noise rate. Read ``Learners`` for the algorithm, ``train`` for the run
+around it, ``rules.py`` for who learns from what, ``trials.py`` and ``s2e.py`` for the search.
 
 Trust ranks the margin of the given label, averaged over test-time views and both networks, together with the
 margin averaged over training. The published signal, how often a sample was *selected*, is high for clean
@@ -32,6 +33,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -51,6 +53,7 @@ from engines.coteaching.config import CoteachingConfig
 from engines.coteaching.rules import choose_exchanged, mean_loss
 from engines.coteaching.signals import EpochLog, EpochOutcome, Tally, epoch_signals
 from engines.coteaching.trials import (
+    LEAST_MEASURED_KEEP_RATE,
     FoundSchedule,
     ScheduleSearch,
     concentrated_share,
@@ -58,6 +61,7 @@ from engines.coteaching.trials import (
     search_parts,
     split_rows,
 )
+from engines.noise_model.training import guess_noise_rate
 from engines.shared import optimizers
 from engines.shared.config import learning_rate_at, parameter_groups, set_learning_rate
 from engines.shared.device import (
@@ -288,6 +292,9 @@ def train(
     Raises:
         EngineInputError: nothing to learn from, or a network that cannot take these images.
     """
+    if not config.is_searched and config.noise_rate is None and config.keep_rates is None:
+        rate = min(guess_noise_rate(data, seed=seed), 1 - LEAST_MEASURED_KEEP_RATE)
+        config = replace(config, noise_rate=rate)
     run, search = _begin(data, config, seed, device, on_epoch, checkpoint)
 
     # 1. Go on where an earlier run of the same work stopped, or where its parts did.

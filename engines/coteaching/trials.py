@@ -249,6 +249,10 @@ class ScheduleSearch:
         noise_rate = config.noise_rate
         if noise_rate is None and WARM_UP in self.done:
             noise_rate = self.done[WARM_UP]["noise_rate"]
+        if config.keep_rates is not None:
+            return FoundSchedule(
+                np.array(config.keep_rates), noise_rate, {"schedule_from": "the first training"}
+            )
         if not self.is_searching:
             notes: dict[str, Any] = {"schedule_from": "Eq. 4"}
             if config.is_searched:

@@ -268,6 +268,29 @@ def best_dimension(
     return max(found, key=found.__getitem__)
 
 
+def guess_noise_rate(data: TrainingData, *, seed: int = 0) -> float:
+    """Return the share of wrong labels that it guesses, 0 to 1: of a draw of ``ROWS_TO_CHOOSE`` rows at most.
+
+    Raises:
+        EngineInputError: images instead of features, no labels or one class, or fewer labeled rows than five.
+    """
+    data.require_labels()
+    if data.features is None:
+        raise EngineInputError(
+            "the share of wrong labels is guessed from features of a backbone, not from images."
+        )
+    labeled = np.random.default_rng(seed).permutation(np.flatnonzero(data.labeled))
+    rows = np.sort(labeled[:ROWS_TO_CHOOSE])
+    drawn = TrainingData(
+        None,
+        data.given_labels[rows],
+        data.num_classes,
+        features=data.features[rows],
+        trusted=data.trusted_mask[rows],
+    )
+    return float(np.mean(1 - train(drawn, NoiseModelConfig(), seed=seed, device="cpu").trust_score))
+
+
 def weights_of(log_likelihoods: list[float], num_rows: int) -> NDArray[np.float64]:
     """Return exp(sqrt(n) (l - best l)), summing to 1: what each of several models counts."""
     found = np.array(log_likelihoods)

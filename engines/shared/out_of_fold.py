@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar, cast
 
@@ -26,8 +26,8 @@ from engines.shared.work import Work
 
 FOLDS_ON_FEATURES = 5
 STEPS_ON_FEATURES = 150
-"""Steps of a head that pay at least: on 341 photos (features of EfficientNet-lite0, AUROC of one draw) the plain
-network finds .84 with 18 steps, .90 with 36 and .93 with 72; ChoiceNet with twice these .92, .94 and .94."""
+"""Steps of a head that pay at least: on 341 photos (features of EfficientNet-lite0, AUROC of one draw) ChoiceNet
+finds .92 with 36, .94 with 72 and .94 with 144."""
 ONE = "train"
 """Stage of an engine that has one."""
 LEAST = float(np.finfo(np.float32).tiny)
@@ -52,6 +52,11 @@ class FoldedConfig(LoopConfig):
             folds=max(self.folds, FOLDS_ON_FEATURES),
             fewest_steps=STEPS_ON_FEATURES,
         )
+
+    def after_first(self, notes: Mapping[str, Any]) -> Self:
+        """Return the config of the trainings after the first, which left these ``notes``; engines override it."""
+        del notes
+        return self
 
     def work(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:
         one = self.lengthened(num_rows).work_of_one(num_rows, num_classes, on_features=on_features)
@@ -101,9 +106,10 @@ def out_of_fold(engine: str) -> Callable[[T], T]:
                     verdict.load_state_dict(state["verdict"])
                     under_way = state["training"]
             for number in range(verdict.count, count):
+                of_one = config if number == 0 else config.after_first(verdict.notes)
                 result = train(
                     hidden(data, fold_of == number),
-                    dataclasses.replace(config, folds=1),
+                    dataclasses.replace(of_one, folds=1),
                     seed=seed_of(seed, number),
                     device=device,
                     on_epoch=None if on_epoch is None else _told(on_epoch, number, count),
@@ -151,7 +157,8 @@ class _Verdict:
         self._sums: dict[str, NDArray[np.float64]] = {}
         self._known: dict[str, NDArray[np.int32]] = {}
         self._embeddings = np.empty((0, 0), dtype=np.float32)
-        self._notes: dict[str, Any] = {}
+        self.notes: dict[str, Any] = {}
+        """The first training's."""
         self._history: list[EpochRecord] = []
         self._seconds, self._peak_bytes = 0.0, 0
 
@@ -162,7 +169,7 @@ class _Verdict:
             self._sums[name] = self._sums.get(name, 0.0) + np.where(known, values, 0).astype(np.float64)
             self._known[name] = self._known.get(name, 0) + known.astype(np.int32)
         if self.count == 0:
-            self._embeddings, self._notes = result.embeddings, dict(result.provenance.notes)
+            self._embeddings, self.notes = result.embeddings, dict(result.provenance.notes)
         self._history += [_renamed(record, self.count, count) for record in result.history]
         self._seconds += result.provenance.seconds
         self._peak_bytes = max(self._peak_bytes, result.provenance.peak_memory_bytes)
@@ -191,7 +198,7 @@ class _Verdict:
                 seed=seed,
                 seconds=self._seconds,
                 peak_memory_bytes=self._peak_bytes,
-                notes={**self._notes, "folds": self.count},
+                notes={**self.notes, "folds": self.count},
             ),
             is_out_of_sample=True,
         )
@@ -203,7 +210,7 @@ class _Verdict:
             "sums": {name: torch.from_numpy(values) for name, values in self._sums.items()},
             "known": {name: torch.from_numpy(values) for name, values in self._known.items()},
             "embeddings": torch.from_numpy(self._embeddings),
-            "notes": self._notes,
+            "notes": self.notes,
             "history": [dataclasses.asdict(record) for record in self._history],
             "seconds": self._seconds,
             "peak_bytes": self._peak_bytes,
@@ -211,7 +218,7 @@ class _Verdict:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from ``state``."""
-        self.count, self._notes = state["count"], state["notes"]
+        self.count, self.notes = state["count"], state["notes"]
         self._sums = {name: values.numpy() for name, values in state["sums"].items()}
         self._known = {name: values.numpy() for name, values in state["known"].items()}
         self._embeddings = state["embeddings"].numpy()

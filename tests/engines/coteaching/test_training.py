@@ -16,7 +16,10 @@ from engines.coteaching.s2e import RULES
 from engines.coteaching.signals import EpochOutcome, Tally, epoch_signals
 from engines.coteaching.training import parts, train, train_part
 from engines.coteaching.trials import choose_schedule, concentrated_share, estimate_noise_rate, split_rows
-from tests.engines.helpers import MemoryCheckpoint, digits_data
+from engines.noise_model.training import guess_noise_rate
+from engines.shared.out_of_fold import hidden
+from engines.shared.selection import deal_by_class
+from tests.engines.helpers import MemoryCheckpoint, digits_data, on_features
 
 TINY = CoteachingConfig(
     network="mlp",
@@ -185,6 +188,29 @@ def test_train__keeps_the_searched_and_the_default_schedule_for_screens() -> Non
     assert search["best_accuracy"] == max(everything)
     assert len(search["trial_accuracies"]) == 4
     assert search["is_proxy"]
+
+
+def test_train__on_features_the_schedule_follows_the_noise_model_s_guess_once_a_run() -> None:
+    data = on_features(digits_data(120)[0])
+    config = tiny(search_rule="none", folds=2)
+    found = run(config, data).provenance.notes
+    first = hidden(data, deal_by_class(data.given_labels, 2, seed=1, name="folds") == 0)
+    rate = guess_noise_rate(first, seed=1)
+    assert 0 < rate < 0.75
+    epochs = np.arange(config.epochs, dtype=np.float64)
+    np.testing.assert_allclose(found["keep_rates"][1:], config.coteaching_curve(rate, epochs)[1:], atol=1e-6)
+    assert found["suggested_noise_rate"] == rate
+    then = config.after_first(found)
+    assert (then.is_searched, then.keep_rates) == (False, tuple(found["keep_rates"]))
+    kept = run(dataclasses.replace(then, folds=1), data).provenance.notes
+    assert (kept["keep_rates"], kept["search"]["schedule_from"]) == (
+        found["keep_rates"],
+        "the first training",
+    )
+    with pytest.raises(EngineInputError, match="guessed from features of a backbone"):
+        run(config)
+    with pytest.raises(EngineInputError, match=r"keep_rates holds 2 values, it must be one an epoch"):
+        tiny(keep_rates=(1.0, 0.5))
 
 
 def test_train__the_warmup_is_trained_once_and_counted() -> None:

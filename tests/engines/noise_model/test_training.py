@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from benchmarks.metrics import auroc
 from engines.contract import EngineInputError, TrainingCancelled, TrainingData
-from engines.noise_model.training import NoiseModelConfig, best_dimension, train, weights_of
+from engines.noise_model.training import NoiseModelConfig, best_dimension, guess_noise_rate, train, weights_of
 from engines.shared.components import principal_components
 from tests.engines.helpers import MemoryCheckpoint
 from tests.engines.noise_model.test_likelihood import CLASSES, drawn
@@ -78,6 +78,17 @@ def test_train__learns_from_a_draw_of_many_rows_and_judges_all() -> None:
     result = train(data, NoiseModelConfig(rows_to_fit=600))
     assert result.provenance.notes["rows_fitted"] == 600
     assert auroc(given != true, 1 - result.trust_score) > 0.95
+
+
+def test_guess_noise_rate__is_what_the_model_doubts_of_a_draw() -> None:
+    rows, given, true, _ = drawn(600, seed=1, flip=0.4)
+    given[::50] = -1
+    data = TrainingData(None, given, CLASSES, features=features_of(rows))
+    labeled = np.flatnonzero(given >= 0)
+    alone = TrainingData(None, given[labeled], CLASSES, features=data.features[labeled])
+    guess = guess_noise_rate(data, seed=3)
+    assert guess == pytest.approx(float((1 - train(alone, NoiseModelConfig(), seed=3).trust_score).mean()))
+    assert guess == pytest.approx((given != true)[labeled].mean(), abs=0.06)
 
 
 def test_train__refuses_images() -> None:

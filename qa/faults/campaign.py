@@ -58,11 +58,13 @@ from qa.faults.trial import (
     changed_bytes,
     check_home,
     command,
+    ends_with_parent,
     killed,
     make_home,
     no_litter,
     one_line,
     pictures,
+    temporary,
 )
 
 LOG = ROOT / "build" / "faults.jsonl"
@@ -668,6 +670,9 @@ def run_trials(name: str, numbers: Sequence[int], template: Path, seed: int = 0)
         child = os.fork()
         if child == 0:
             os.setsid()
+            ends_with_parent()
+            for sign in (signal.SIGTERM, signal.SIGHUP):
+                signal.signal(sign, signal.SIG_DFL)
             os.close(reader)
             with open(os.devnull, "w") as null:
                 os.dup2(null.fileno(), 2)
@@ -682,21 +687,23 @@ def run_trials(name: str, numbers: Sequence[int], template: Path, seed: int = 0)
                     end()
             os._exit(0)
         os.close(writer)
-        with os.fdopen(reader, "rb", buffering=0) as lines:
-            text = b""
-            while len(found) < len(numbers):
-                ready, _, _ = select.select([lines], [], [], MOST_S)
-                more = lines.read(65_536) if ready else b""
-                if not more:
-                    found.append(
-                        ("traceback", "the process died") if ready else ("hang", f"over {MOST_S:.0f} s")
-                    )
-                    break
-                *whole, text = (text + more).split(b"\n")
-                found += [(kind, what) for kind, what in map(json.loads, whole)]
-        with suppress(ProcessLookupError):
-            os.killpg(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        try:
+            with os.fdopen(reader, "rb", buffering=0) as lines:
+                text = b""
+                while len(found) < len(numbers):
+                    ready, _, _ = select.select([lines], [], [], MOST_S)
+                    more = lines.read(65_536) if ready else b""
+                    if not more:
+                        found.append(
+                            ("traceback", "the process died") if ready else ("hang", f"over {MOST_S:.0f} s")
+                        )
+                        break
+                    *whole, text = (text + more).split(b"\n")
+                    found += [(kind, what) for kind, what in map(json.loads, whole)]
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
     return found
 
 
@@ -895,14 +902,15 @@ def main() -> None:
     from auditor.catalog import datasets
 
     datasets.ROWS_A_STATEMENT = 7  # so that imports of a few images write their rows in parts
-    counts = campaign(
-        chosen.minutes,
-        chosen.family or list(FAMILIES),
-        chosen.log,
-        seed=chosen.seed,
-        most=chosen.most,
-        again=chosen.again,
-    )
+    with temporary():
+        counts = campaign(
+            chosen.minutes,
+            chosen.family or list(FAMILIES),
+            chosen.log,
+            seed=chosen.seed,
+            most=chosen.most,
+            again=chosen.again,
+        )
     chosen.table.write_text(written(chosen.log, chosen.seed))
     chosen.table.with_suffix(".json").write_text(
         json.dumps(counted(chosen.log, chosen.seed), indent=1) + "\n"

@@ -13,6 +13,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -183,7 +184,7 @@ def _is_there(name: str) -> bool:
 def _chosen(luck: random.Random, place: Path, calls: Callable[[str], bool]) -> tuple[str, str, int]:
     """A work, a call that it makes, and the how manieth."""
     work = luck.choice(sorted(works(place)))
-    seen = counted(work, f"/tmp/faults-count-{os.getpid()}-{work}")
+    seen = counted(work, f"{tempfile.gettempdir()}/count-{os.getpid()}-{work}")
     windows = sorted(name for name in seen if calls(name))
     call = luck.choice(windows)
     return work, call, luck.randrange(1, seen[call] + 1)

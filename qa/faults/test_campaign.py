@@ -3,14 +3,59 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+
+import psutil
+import pytest
 
 from qa.faults.campaign import QUICK, ROOT
 
 DONE = "environment that holds nonsense"
 """A family whose trial was done before."""
+
+
+WORK = """
+import subprocess, sys
+from qa.faults.trial import temporary
+with temporary() as place:
+    (place / "home").mkdir()
+    sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", str(place)])
+    print(sleeper.pid, flush=True)
+    sleeper.wait()
+"""
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGKILL])
+def test_temporary__nothing_is_left_by_a_signal(tmp_path: Path, sign: signal.Signals) -> None:
+    def start() -> tuple[subprocess.Popen[str], psutil.Process]:
+        env = os.environ | {"TMPDIR": str(tmp_path)}
+        command = [sys.executable, "-c", WORK]
+        process = subprocess.Popen(command, cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        return process, psutil.Process(int(process.stdout.readline()))
+
+    process, sleeper = start()
+    try:
+        process.send_signal(sign)
+        process.wait(60)
+        assert bool(list(tmp_path.iterdir())) is (sign == signal.SIGKILL)
+        if sign == signal.SIGKILL:
+            assert sleeper.is_running()
+            process, after = start()
+            sleeper.wait(60)
+            after.kill()
+            process.terminate()
+            process.wait(60)
+            assert not list(tmp_path.iterdir())
+    finally:
+        process.kill()
+        with suppress(psutil.NoSuchProcess):
+            sleeper.kill()
 
 
 def test_campaign__a_trial_of_each_quick_family_end_well_and_go_on_where_they_were(

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import json
 import os
 import random
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 from PIL import Image
+
+from auditor.ground.apart import PR_SET_PDEATHSIG
 
 ROOT = Path(__file__).resolve().parents[2]
 NUM = 24
@@ -32,6 +38,38 @@ class FaultError(AssertionError):
 Trial = Callable[[random.Random, Path], None]
 AT_END: list[Callable[[], object]] = []
 """What a batch of trials started and must end: servers, mounts."""
+
+
+def ends_with_parent() -> None:
+    """This process is killed where its parent ends, on Linux."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+@contextmanager
+def temporary() -> Iterator[Path]:
+    """A folder in which everything temporary of this process and its children lies.
+
+    It goes at the end, at SIGTERM, SIGHUP and Ctrl-C too; after a SIGKILL the next one removes it, with the
+    processes that were started in it.
+    """
+    common = Path(tempfile.gettempdir())
+    for left in common.glob("faults-[0-9]*-*"):
+        if not psutil.pid_exists(int(left.name.split("-")[1])):
+            for process in psutil.process_iter():
+                with suppress(psutil.Error):
+                    if str(left) in " ".join([process.cwd(), *process.cmdline()]):
+                        process.kill()
+            shutil.rmtree(left, ignore_errors=True)
+    for sign in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sign, lambda number, _: sys.exit(128 + number))
+    with tempfile.TemporaryDirectory(prefix=f"faults-{os.getpid()}-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o711)  # PostgreSQL's user passes
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+        try:
+            yield Path(folder)
+        finally:
+            os.environ["TMPDIR"] = tempfile.tempdir = str(common)
 
 
 # The small home and what must be true of it

@@ -772,13 +772,16 @@ def remove(name: str) -> list[Path]:
     Returns the folders that are left: they cannot be deleted, or their manifest does not say that they are its own.
 
     Raises:
+        NotFoundError: there is none, or somebody else has just removed it.
         AuditFailedError: an audit of it is running, or about to.
         JobRefusedError: another job of it is.
     """
     removal.sweep()
     with session() as open_session:
-        dataset = datasets.owned(open_session, name)
-        datasets.lock(open_session, dataset.id)  # in SQLite nobody starts an audit after this look at them
+        datasets.lock(open_session, datasets.owned(open_session, name).id)
+        dataset = datasets.owned(
+            open_session, name
+        )  # somebody else may have removed it while this one waited
         _refuse_busy(open_session, dataset.id, name)
         removal.begin(open_session, dataset)
     return removal.finish(dataset.uuid)

@@ -14,7 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 from sqlalchemy import text
+from sqlmodel import Session
 
+from auditor import api
 from auditor.audits import worker
 from auditor.catalog import audits, datasets, db, draws, jobs, leases, removal, reviews
 from auditor.catalog.db import close_all, session
@@ -179,6 +181,22 @@ def test_remove__what_failed_goes_before_the_next_one_though_its_process_lives(
     with session() as open_session:
         assert not open_session.execute(text("SELECT name FROM dataset")).all()
         assert not leases.names(open_session)
+
+
+def test_remove__who_waited_for_another_who_removes_it_is_told(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset()
+    lock = datasets.lock
+
+    def wait(open_session: Session, dataset_id: int) -> None:
+        with session() as other:
+            removal.begin(other, datasets.owned(other, "few"))
+        lock(open_session, dataset_id)
+
+    monkeypatch.setattr(datasets, "lock", wait)
+    with pytest.raises(NotFoundError, match="There is no dataset 'few'"):
+        api.remove("few")
 
 
 @pytest.mark.parametrize("is_over", [False, True], ids=["under way", "done"])

@@ -115,7 +115,7 @@ def start_form(dataset: Dataset) -> None:
         st.caption("The engines train on these features in place of the images; nothing is computed first.")
     elif has_backbone:
         st.caption("The backbone looks at every image once, before the engines start. Later audits reuse it.")
-        finetune = st.checkbox(
+        finetune = "," not in backbone and st.checkbox(
             "Train the backbone further, with every engine",
             key="audit_finetune",
             help="Fine-tuning: each engine trains the whole network on the images, from the same weights, in place "

@@ -198,6 +198,7 @@ class Dataset:
                     None if weights is None else Path(weights),
                     side=backbone_size,
                     views=views or feature_files.DEFAULT_VIEWS,
+                    one=finetune,
                 )
             if self._row.task == REGRESSION:
                 from auditor.numbers import auditing as of_numbers

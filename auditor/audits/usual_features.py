@@ -18,7 +18,7 @@ from PIL import Image
 
 from auditor.backbones import features, weights
 from auditor.backbones.features import FeatureSource
-from auditor.bridges import backbone_bridge
+from auditor.bridges import backbone_bridge, engine_bridge
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset
@@ -38,6 +38,10 @@ COMPONENTS, FOLDS, STRENGTH = 32, 5, 0.1
 LEAST = 1e-3
 """Least probability that counts: one row may not decide."""
 BETTER = "timm:vit_small_patch14_dinov2"
+BOTH_UP_TO = 10_000
+"""Images that both networks of the installation look at on CPUs: together they take 2.5 times as long as the first
+alone (two minutes and a half for these on two cores), and find more on four of four sets: AUROC .004 to .017 and
+average precision .015 to .062 more (benchmarks/results/backbones.md)."""
 
 
 def choose(
@@ -47,11 +51,13 @@ def choose(
     *,
     side: int | None = None,
     views: int = features.DEFAULT_VIEWS,
+    one: bool = False,
 ) -> tuple[FeatureSource | None, str]:
     """What an audit looks through (``features.choose``), and a sentence for people: what it is, and why.
 
     Where nobody chose, here or in ``AUDITOR_BACKBONE``, weights that somebody fetched are taken; else those of the
-    installation, unless the pixels tell more about the given labels.
+    installation, unless the pixels tell more about the given labels: both side by side on a GPU or for up to
+    ``BOTH_UP_TO`` images, unless only ``one`` network will do.
 
     Raises:
         AuditorError: as ``features.choose``.
@@ -60,10 +66,8 @@ def choose(
     source = features.choose(name or os.environ.get(CHOSEN) or None, file, side=side, views=views)
     if source is None:
         return None, features.WITHOUT if is_open else ""
-    networks = " and ".join(f"{part.name} at {part.side} px" for part in source.each)
-    sentence = f"Features of {networks}, {plural(views, 'view')} an image"
     if not is_open or _place(source) != weights.INSTALLATION:
-        return source, f"{sentence}."
+        return source, f"{_told_of(source)}."
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
         given = (
@@ -78,10 +82,16 @@ def choose(
             f"labels left out: {plain:.2f} and {seen:.2f}), so the engines train on the images from scratch; "
             "name a backbone to overrule this."
         )
-    return (
-        source,
-        f"{sentence}; they come with the installation. `auditor weights get {BETTER}` has a larger network.",
-    )
+    pair = ",".join(each.name for each in weights.here() if each.place == weights.INSTALLATION)
+    if not one and (dataset.num_samples <= BOTH_UP_TO or not engine_bridge.is_on_cpu()):
+        source = features.choose(pair, side=side, views=views) or source
+    come = "they come with the installation"
+    return source, f"{_told_of(source)}; {come}. `auditor weights get {BETTER}` has a larger network."
+
+
+def _told_of(source: FeatureSource) -> str:
+    networks = " and ".join(f"{part.name} at {part.side} px" for part in source.each)
+    return f"Features of {networks}, {plural(source.views, 'view')} an image"
 
 
 def told(

@@ -233,6 +233,13 @@ def refused_cards() -> list[str]:
     return device.refused_cards()
 
 
+def is_on_cpu() -> bool:
+    """Whether ``auto`` means the CPU here."""
+    from engines.shared.device import resolve_device
+
+    return resolve_device("auto").type == "cpu"
+
+
 def machine() -> tuple[dict[str, str], str]:
     """Versions of what training runs on, and the device that ``auto`` means here."""
     from engines.shared.device import describe_device, resolve_device, versions

@@ -304,7 +304,8 @@ def audit(
         )
     else:
         options = engine_bridge.options_of(settings)
-        found, why = _features(name, backbone, weights, backbone_size, views, own_features, features_column)
+        named = (name, backbone, weights, backbone_size, views, own_features, features_column)
+        found, why = _features(*named, one=finetune)
         audit_id = plan.plan(
             name,
             engines,
@@ -408,6 +409,7 @@ def _features(
     views: int | None,
     own: str | None,
     column: str | None,
+    one: bool = False,
 ) -> tuple[FeatureSource | None, str]:
     """What the options of ``audit`` say about features, and a sentence about it, which may be empty."""
     from auditor import api
@@ -420,7 +422,9 @@ def _features(
         if backbone is not None or weights is not None or side is not None or views is not None:
             raise click.UsageError("--features takes the place of a backbone; use one of them.")
         return api.own_features(name, own, column=column), ""
-    return usual_features.choose(name, backbone, weights, side=side, views=views or features.DEFAULT_VIEWS)
+    return usual_features.choose(
+        name, backbone, weights, side=side, views=views or features.DEFAULT_VIEWS, one=one
+    )
 
 
 @cli.group(cls=Commands)

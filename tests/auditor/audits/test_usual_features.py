@@ -11,12 +11,14 @@ from click.testing import CliRunner
 
 from auditor.audits import usual_features
 from auditor.backbones import features
+from auditor.bridges import engine_bridge
 from auditor.catalog import reading
 from auditor.cli.commands import cli
 from auditor.importing import imports
 from tests.helpers import write_digits
 
 LITE0 = "timm:tf_efficientnet_lite0"
+BOTH = f"{LITE0},timm:tf_efficientnet_lite2"
 
 
 @pytest.fixture(autouse=True)
@@ -43,9 +45,23 @@ def test_audit__photos_are_seen_through_what_comes_with_the_installation(photos:
     arguments = ["audit", photos, "--engines", "cross_entropy", "--map", "pca", "--seed", "1"]
     ran = CliRunner().invoke(cli, arguments)
     assert ran.exit_code == 0, ran.output
-    assert f"Features of {LITE0} at 224 px, 1 view" in ran.stderr
+    assert f"Features of {BOTH.replace(',', ' at 224 px and ')} at 224 px, 1 view" in ran.stderr
     seen = reading.audited(photos)[1].options["features"]
-    assert (seen["name"], seen["views"]) == (LITE0, 1)
+    assert (seen["name"], seen["views"]) == (BOTH, 1)
+
+
+@pytest.mark.shared_data
+def test_choose__one_network_for_many_images_and_for_finetuning(
+    photos: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(usual_features, "told", lambda *_: (1.0, 0.0))
+    both, _ = usual_features.choose(photos, None)
+    alone, sentence = usual_features.choose(photos, None, one=True)
+    assert (both and both.name, alone and alone.name) == (BOTH, LITE0)
+    assert sentence.startswith(f"Features of {LITE0} at 224 px, 1 view an image; they come with")
+    monkeypatch.setattr(usual_features, "BOTH_UP_TO", 299)
+    many, _ = usual_features.choose(photos, None)
+    assert many == (alone if engine_bridge.is_on_cpu() else both)
 
 
 def test_choose__digits_of_8_pixels_say_more_by_themselves(home: Path, tmp_path: Path) -> None:

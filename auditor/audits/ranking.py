@@ -1,8 +1,8 @@
 """Rank the rest anew while people review: what they decided teaches what each class is given as, without training.
 
 Where nothing is drawn at random yet, trust, flags and suggestions of what nobody decided are anew too. Once
-something is, statements and promises rest on these: they stay, and only the order of the list moves. What is
-decided keeps its place and its numbers.
+something is, statements and promises rest on these: they stay, and only the order of the list moves; so it does
+where nothing stands out. What is decided keeps its place and its numbers.
 """
 
 from __future__ import annotations
@@ -87,20 +87,22 @@ def anew(audit_id: int) -> Moved | None:
 def _store(audit: Audit, fits: CrossFit, reading: Reading, heard: int) -> Moved:
     with session() as open_session:
         datasets.lock(open_session, audit.dataset_id)
-        is_drawn = bool(draws.of_dataset(open_session, audit.dataset_id))
         standing = reviews.outcomes(open_session, audit.dataset_id)
         known = scores.columns(open_session, audit.id, ("rank", "is_label_issue"))
         summary = dict(audits.get(open_session, audit.id).summary)
+        is_kept = not summary.get("stands_out", True) or bool(
+            draws.of_dataset(open_session, audit.dataset_id)
+        )
         rank, was_issue = known["rank"], known["is_label_issue"]
         free = np.isfinite(reading.trust_score)
         free[list(standing)] = False
-        is_issue = was_issue if is_drawn else reading.trust_score < 0.5
+        is_issue = was_issue if is_kept else reading.trust_score < 0.5
         chosen = _head(rank, reading.trust_score, free, free & (is_issue | was_issue))
         order = chosen[np.argsort(reading.trust_score[chosen], kind="stable")]
         later = rank.copy()
         later[order] = np.sort(rank[chosen])
         columns: dict[str, NDArray[Any]] = {"rank": later[chosen]}
-        if not is_drawn:
+        if not is_kept:
             columns |= {
                 "trust_score": reading.trust_score[chosen],
                 "error_probability": 1.0 - reading.trust_score[chosen],
@@ -112,7 +114,7 @@ def _store(audit: Audit, fits: CrossFit, reading: Reading, heard: int) -> Moved:
         before, summary["heard"], summary["ranked_at"] = summary.get("heard", 0), heard, now().isoformat()
         scores.change(open_session, audit.id, chosen, columns)
         audits.change(open_session, audit.id, summary=summary)
-        if not is_drawn:
+        if not is_kept:
             arrays.keep_pools(audit.id, fits, summary["settled_at"])
     arrays.keep_ranks(audit.id, later, summary["ranked_at"])
     found = [one for one in standing.values() if one.id > before and one.is_seen]

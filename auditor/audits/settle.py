@@ -192,6 +192,7 @@ def _summary(found: Combined) -> dict[str, Any]:
         "transition": transition_json(found.guess.transition),
         "witnesses": list(found.witness_names),
         "weights": weights,
+        "stands_out": found.stands_out,
         "trust_sentence": trust_sentence(weights, unpooled),
         "rank_correlations": _rounded(found.votes.correlations),
         "error_probability_is_guess": found.calibrated.error_probability_is_guess,

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from auditor.statistics.noise import NoiseRate, Transition
 from auditor.statistics.probabilities import calibrate, guess_error_probability
 from auditor.statistics.promises import check_draws
+from auditor.statistics.trust.evidence import weigh
 from auditor.statistics.trust.pool import PARTS, UNKNOWN, CrossFit, all_alike, cross_fit
 from auditor.statistics.trust.reading import Reading, read
 from auditor.statistics.trust.sentences import guess_sentence
@@ -64,7 +65,7 @@ class Calibrated:
     error_probability_is_guess: bool
     """True unless verified rows calibrated it."""
     is_label_issue: NDArray[np.bool_]
-    """(N,) more likely wrong than right; nowhere where ranks alone would call most labels that."""
+    """(N,) more likely wrong than right; nowhere where nothing stands out or ranks alone would call most that."""
     suggested_probability: NDArray[np.float64]
     """(N,) P(the suggested class is the true one), given that the given label is wrong; NaN without."""
     suggestion_is_calibrated: bool
@@ -78,6 +79,8 @@ class Combined:
     fits: CrossFit
     is_fitted: bool
     """False where no witness could be pooled, so that all count the same."""
+    stands_out: bool
+    """False where a model for which every label is right explains them as well (``evidence``)."""
     reading: Reading
     votes: Votes
     guess: Guess
@@ -131,16 +134,20 @@ def combine(
         opinions = [one.pred_probs for one in pooled]
         fits = cross_fit([one.name for one in pooled], opinions, given_labels, num_classes, known)
         reading = read(fits, opinions, given_labels)
+        evidence = weigh(fits, opinions, given_labels, known)
+        stands_out = evidence.stands_out
+        if not stands_out:
+            reading = replace(reading, trust_score=1.0 - evidence.share * (1.0 - reading.trust_score))
         if others:
             reading = _behind(reading, _by_ranks(others, given_labels, num_classes)[1])
     else:
         fits, reading = _by_ranks(others, given_labels, num_classes)
+        stands_out = True
     votes = _votes(witnesses, given_labels, ranks)
     guess = _guess(fits, reading, int(labeled.sum()), is_fitted=bool(pooled))
-    calibrated = _calibrated(reading, given_labels, verified, is_fitted=bool(pooled))
-    return Combined(
-        tuple(one.name for one in witnesses), fits, bool(pooled), reading, votes, guess, calibrated
-    )
+    calibrated = _calibrated(reading, given_labels, verified, is_fitted=bool(pooled), stands_out=stands_out)
+    names = tuple(one.name for one in witnesses)
+    return Combined(names, fits, bool(pooled), stands_out, reading, votes, guess, calibrated)
 
 
 def _by_ranks(
@@ -234,7 +241,12 @@ def _reach(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _calibrated(
-    reading: Reading, given_labels: NDArray[np.integer], verified: Verified | None, *, is_fitted: bool
+    reading: Reading,
+    given_labels: NDArray[np.integer],
+    verified: Verified | None,
+    *,
+    is_fitted: bool,
+    stands_out: bool,
 ) -> Calibrated:
     """With verified rows that this audit treated like all others, unless they cannot be a random sample."""
     wrong, chance = 1.0 - reading.trust_score, reading.other_probability
@@ -252,8 +264,8 @@ def _calibrated(
                 chance = calibrate(chance, hits.sample_ids, is_hit, weights=hits.weights)
                 is_calibrated = True
     is_issue = np.nan_to_num(wrong) > 0.5
-    if is_guess and not is_fitted and 2 * is_issue.sum() > np.isfinite(wrong).sum():
-        is_issue[:] = (
-            False  # ranks by who contradicts most labels say which is the worst, not that it is wrong
-        )
+    # Ranks by who contradicts most labels say which is the worst, not that it is wrong.
+    is_most = not is_fitted and 2 * is_issue.sum() > np.isfinite(wrong).sum()
+    if is_guess and (is_most or not stands_out):
+        is_issue[:] = False
     return Calibrated(wrong, is_guess, is_issue, chance, is_calibrated)

@@ -152,6 +152,17 @@ def test_combine__a_clean_set_has_no_suspects():
     assert found.guess.noise_rate.point < 0.02
 
 
+def test_combine__weak_witnesses_accuse_a_small_set_only_where_its_labels_show_errors():
+    clean, wrong = make_world(300, 10, rate=0.0), make_world(300, 10, rate=0.2)
+    found = combine(everyone(clean, skill=1.5), clean.given_labels, 10)
+    assert not found.stands_out
+    assert not found.calibrated.is_label_issue.any()
+    assert found.guess.noise_rate.point < 0.01  # what the pool alone says: 11 labels, .05
+    found = combine(everyone(wrong, skill=1.5), wrong.given_labels, 10)
+    assert found.stands_out
+    assert found.calibrated.is_label_issue.sum() > 40
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 1_000), st.integers(2, 6), st.integers(1, 3), st.booleans())
 def test_combine__invariants(seed, num_classes, num_witnesses, with_verified):

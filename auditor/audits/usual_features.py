@@ -40,8 +40,8 @@ LEAST = 1e-3
 BETTER = "timm:vit_small_patch14_dinov2"
 BOTH_UP_TO = 10_000
 """Images that both networks of the installation look at on CPUs: together they take 2.5 times as long as the first
-alone (two minutes and a half for these on two cores), and find more on four of four sets: AUROC .004 to .017 and
-average precision .015 to .062 more (benchmarks/results/backbones.md)."""
+alone (two minutes and a half for these on two cores), and find more on six of six sets: AUROC .001 to .016 and
+average precision .001 to .058 more (benchmarks/results/backbones.md)."""
 
 
 def choose(

@@ -340,7 +340,10 @@ def runs() -> Iterator[tuple[Run, str]]:
 def main() -> None:
     """Make every missing run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--again", nargs="+", choices=ENGINES, default=[], help="repeat these engines' runs")
+    parser.add_argument(
+        "--again", nargs="+", choices=(*ENGINES, "consensus"), default=[], help="repeat these methods' runs"
+    )
+    parser.add_argument("--only-again", action="store_true", help="and make no other")
     parser.add_argument(
         "--later", nargs="+", choices=ENGINES, default=[], help="leave these and the consensus out"
     )
@@ -361,6 +364,8 @@ def make(arguments: argparse.Namespace) -> None:
         if arguments.rows and run.rows not in arguments.rows:
             continue
         key = f"{run.key}|{method}"
+        if arguments.only_again and (key not in stored or method not in repeated):
+            continue
         if method in arguments.later or (arguments.later and method == "consensus"):
             continue
         if key in stored and (method not in repeated or stored[key]["commit"] == now):

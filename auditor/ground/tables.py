@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from auditor.ground import apart
+from auditor.ground.apart import DiedError
 from auditor.ground.delimited import Delimited
 from auditor.ground.errors import AuditorError
 from auditor.ground.names import first_twice
@@ -45,7 +47,7 @@ def read_table(path: Path) -> pd.DataFrame:
         if suffix == ".parquet":
             import pandas as pd  # half of what a process apart takes to start, and few read tables
 
-            table = pd.read_parquet(path)
+            table = apart.call(pd.read_parquet, path)
             nested = next((c for c in table.columns if table[c].map(_is_nested).any()), None)
             if nested is not None:
                 raise AuditorError(
@@ -54,6 +56,8 @@ def read_table(path: Path) -> pd.DataFrame:
             return table.map(lambda cell: "" if cell is None or cell != cell else str(cell))
     except FileNotFoundError as error:
         raise AuditorError(f"{path} does not exist.") from error
+    except DiedError as error:
+        raise AuditorError(f"{path} {error}; write it again.") from error
     except (ValueError, OSError, RecursionError) as error:
         raise AuditorError(f"{path} cannot be read as a table: {str(error).splitlines()[0]}") from error
     raise AuditorError(f"{path} is not a table; use .csv, .tsv or .parquet.")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.ground import apart
 from auditor.ground.delimited import Delimited
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import read_npy
@@ -136,7 +137,7 @@ def read_predictions(path: Path, *, what: str = "probabilities") -> pd.DataFrame
         if kind == ".npy":
             return read_npy(path)
         if kind == ".parquet":
-            return pd.read_parquet(path)
+            return apart.call(pd.read_parquet, path)
         if kind in (".csv", ".tsv"):
             return _read_delimited(path)
     except ImportRefusedError:

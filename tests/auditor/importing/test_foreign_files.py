@@ -10,15 +10,21 @@ import sys
 import zlib
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from auditor.catalog import datasets
 from auditor.catalog.db import session
+from auditor.ground import apart
 from auditor.ground.errors import AuditorError, ImportRefusedError
+from auditor.ground.tables import read_table
 from auditor.importing import imports
 from auditor.importing.imports import import_dataset
 from auditor.pictures import cache
 from auditor.pictures.sources import SourceOptions, UnreadableError, open_source, read_bytes
+from auditor.statistics.predictions import read_predictions
 from tests.auditor.conftest import Run
 from tests.auditor.sample_pictures import write_folder, write_parquet
 
@@ -113,3 +119,23 @@ def test_open_source__changed_footers_are_read_or_refused(tmp_path: Path) -> Non
         except ImportRefusedError:
             num_refused += 1
     assert 0 < num_refused < 60
+
+
+def write_swelling(file: Path) -> Path:
+    """A table of a few kB that takes 160 MB of memory."""
+    rows = pa.table({"sample_id": np.zeros(2_000_000, np.int64)})
+    with pq.ParquetWriter(file, rows.schema) as writer:
+        for _ in range(10):
+            writer.write_table(rows)
+    return file
+
+
+def test_tables__a_parquet_that_people_hand_in_takes_its_memory_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apart, "_READERS", apart.Readers(1, most_bytes=2**27))
+    file = write_swelling(tmp_path / "t.parquet")
+    for read in (read_table, read_predictions):
+        with pytest.raises(AuditorError, match=r"t\.parquet.*needs more than 0\.1 GB of memory") as refused:
+            read(file)
+        assert "\n" not in str(refused.value)

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from auditor.ground.delimited import Delimited
 from auditor.ground.errors import ImportRefusedError
-from auditor.pictures.sources import Problem, Source, SourceOptions, SourceRow, open_source
+from auditor.pictures.sources import (
+    Problem,
+    Source,
+    SourceOptions,
+    SourceRow,
+    open_here,
+    open_source,
+    tables,
+)
 from auditor.pictures.sources.rows import PathBook
+from tests.auditor.ground.test_names import Counted
 from tests.auditor.sample_pictures import encoded, photo, write_csv, write_images, write_parquet, zip_folder
 
 
@@ -42,6 +53,27 @@ def test_rows__keep_order_labels_and_the_users_columns(tmp_path: Path, images: l
     assert [row.row for row in found] == [2, 3, 4, 5, 6, 7]
     assert found[1].extra == dict(zip(("file", "Label", "note", "=SUM(A1)"), rows[1], strict=True))
     assert source.info.user_columns == ("file", "Label", "note", "=SUM(A1)")
+
+
+def test_rows__names_of_very_many_columns_are_compared_few_times(
+    tmp_path: Path, images: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Table(Delimited):
+        def __init__(self, *given: Any, **options: Any) -> None:
+            super().__init__(*given, **options)
+            self.columns = [Counted(column) for column in self.columns]
+
+    monkeypatch.setattr(tables, "Delimited", Table)
+    compared = {}
+    for number in (200, 2_000):
+        more = [str(place) for place in range(number)]
+        file = write_csv(
+            tmp_path / "wide.csv", ("path", "label", *more), [(*image, *more) for image in images]
+        )
+        Counted.compared = 0
+        assert len(rows_of(open_here(str(file), SourceOptions()))) == 6
+        compared[number] = Counted.compared
+    assert 0 < compared[2_000] < 20 * compared[200]
 
 
 def test_rows__trusted_and_split(tmp_path: Path, images: list[tuple[str, str]]) -> None:

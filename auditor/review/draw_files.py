@@ -15,7 +15,7 @@ from auditor.catalog import datasets, draws, reviews
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset, Draw, Sample
 from auditor.ground.errors import VerificationError, cannot_write
-from auditor.ground.files import written_whole
+from auditor.ground.files import is_part_of, written_whole
 from auditor.ground.names import Names
 from auditor.ground.numbers import number_text, read_number
 from auditor.ground.tables import SEPARATORS, is_place, quoted, read_table, readings
@@ -158,6 +158,10 @@ def _check_out(out: Path, *, force: bool) -> None:
 def _write(open_session: Session, row: Draw, out: Path) -> None:
     """The file is whole or absent; formulas are disarmed as in an export."""
     dataset = datasets.by_id(open_session, row.dataset_id)
+    if is_part_of(out, dataset.source):
+        raise VerificationError(
+            f"{out} belongs to what {dataset.name} was imported from; choose another name."
+        )
     found = datasets.samples(open_session, row.dataset_id, row.sample_ids)
     try:
         with written_whole(out) as beside, beside.open("w", encoding="utf-8", newline="") as file:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import os
 import re
 import subprocess
 import sys
@@ -18,9 +19,32 @@ from auditor.ground.files import (
     load_array,
     load_arrays,
     load_json,
+    open_below,
     read_npy,
     written_whole,
 )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an administrator alone makes links there")
+def test_open_below__looks_at_what_was_opened_and_not_at_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, root, fstat = tmp_path / "root" / "a.png", tmp_path / "root", os.fstat
+    root.mkdir()
+    (tmp_path / "private").write_bytes(b"private")
+    file.symlink_to(tmp_path / "private")
+
+    def swap_back(descriptor: int) -> os.stat_result:
+        file.unlink()
+        file.write_bytes(b"ours")
+        return fstat(descriptor)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fstat", swap_back)
+        with pytest.raises(OSError, match="is a link to a place outside"):
+            open_below(root, "a.png")
+    with open_below(root, "a.png") as stream:
+        assert stream.read() == b"ours"
 
 
 def test_written_whole__makes_the_folder_and_leaves_nothing_beside(tmp_path: Path) -> None:

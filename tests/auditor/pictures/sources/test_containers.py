@@ -22,11 +22,11 @@ from PIL import Image
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset
-from auditor.ground.errors import ExportRefusedError, ImportRefusedError
+from auditor.ground.errors import ExportRefusedError, ImportRefusedError, VerificationError
 from auditor.importing.imports import import_dataset, preview
 from auditor.outputs import export
 from auditor.pictures import cache
-from auditor.review import decisions
+from auditor.review import decisions, draw_files
 from tests.auditor.sample_pictures import write_folder
 
 CLASSES = ["cat", "dog"]
@@ -336,6 +336,8 @@ def test_export__never_takes_the_place_of_its_source(home: Path, tmp_path: Path)
         for as_source in (True, False):
             with pytest.raises(ExportRefusedError, match="belongs to what set was imported from"):
                 export.export("set", out, force=True, as_source=as_source)
+        with pytest.raises(VerificationError, match="belongs to what set was imported from"):
+            draw_files.draw_csv("set", 1, out, force=True)
     assert source.read_bytes() == before
     folder = write_folder(tmp_path / "folder", 2)
     (folder / "notes.csv").write_text("path,note\n")

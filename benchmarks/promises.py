@@ -36,9 +36,9 @@ from auditor.statistics import (
     share_for_head,
     witness_from_probabilities,
 )
-from auditor.statistics.noise import noise_rate_from_verified
-from auditor.statistics.witnesses import given_margins
-from auditor.statistics.zones import head_size
+from auditor.statistics.rates.noise import noise_rate_from_verified
+from auditor.statistics.rates.verified import given_margins
+from auditor.statistics.rates.zones import head_size
 from benchmarks import backbones
 
 ROOT = Path(__file__).resolve().parent

@@ -3,7 +3,7 @@ rest.
 
 The most suspicious labels of an audit that nobody has looked at, twice as many as are guessed to be wrong, are put
 into a random order once and for all. Whoever reviews in this order calibrates: what holds of the first looks holds
-of the others (``statistics.running``), at whichever look people stop. Two kinds of looks are kept apart:
+of the others (``statistics.rates.running``), at whichever look people stop. Two kinds of looks are kept apart:
 
 * *blind* ones, of draws for promises (``blind``): nobody sees the suggestion;
 * *shown* ones, of the review bench: the suggestion is in view and may pull a verdict its way. Then more labels seem

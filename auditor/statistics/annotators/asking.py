@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from auditor.statistics.annotators.answers import Answers
 from auditor.statistics.annotators.consensus import Consensus
-from auditor.statistics.witnesses import row_chunks
+from auditor.statistics.rates import row_chunks
 
 
 def gains_of_one_more(found: Consensus) -> NDArray[np.float64]:

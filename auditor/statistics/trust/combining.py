@@ -16,15 +16,21 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from auditor.statistics.noise import NoiseRate, Transition
-from auditor.statistics.probabilities import calibrate, guess_error_probability
-from auditor.statistics.promises import check_draws
+from auditor.statistics.rates import (
+    UNLABELED,
+    NoiseRate,
+    Transition,
+    Verified,
+    calibrate,
+    check_draws,
+    guess_error_probability,
+    row_chunks,
+)
 from auditor.statistics.trust.evidence import weigh
 from auditor.statistics.trust.pool import PARTS, UNKNOWN, CrossFit, all_alike, cross_fit
 from auditor.statistics.trust.reading import Reading, read
 from auditor.statistics.trust.sentences import guess_sentence
 from auditor.statistics.trust.witnesses import Witness, check_witnesses, rank_percentiles
-from auditor.statistics.witnesses import UNLABELED, Verified, row_chunks
 
 FEWEST_TO_CALIBRATE = 10
 """Verified rows below which an error probability, and wrong ones below which a suggestion's, stays a guess."""

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.optimize
 from numpy.typing import NDArray
 
+from auditor.statistics.rates import UNLABELED, row_chunks
 from auditor.statistics.trust.pool import (
     FIT_ROWS,
     LEAST_SUM,
@@ -25,7 +26,6 @@ from auditor.statistics.trust.pool import (
     Sheet,
     sheet_of,
 )
-from auditor.statistics.witnesses import UNLABELED, row_chunks
 
 ROUNDS = 500
 """Of EM for w, one number: more than it needs."""

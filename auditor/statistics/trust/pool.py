@@ -29,7 +29,7 @@ import numpy as np
 import scipy.optimize
 from numpy.typing import NDArray
 
-from auditor.statistics.witnesses import NO_CLASS, UNLABELED, row_chunks
+from auditor.statistics.rates import NO_CLASS, UNLABELED, row_chunks
 
 UNKNOWN = -2
 """Instead of a sample's true class: nobody verified it, or who did could not tell."""

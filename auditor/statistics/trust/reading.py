@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.statistics.rates import UNLABELED, row_chunks
 from auditor.statistics.trust.pool import CrossFit, Pool, Sheet, sheet_of
-from auditor.statistics.witnesses import UNLABELED, row_chunks
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ import scipy
 from numpy.typing import NDArray
 
 from auditor.ground.errors import AuditFailedError
-from auditor.statistics.witnesses import SUM_TOLERANCE, UNLABELED, row_chunks
+from auditor.statistics.rates import SUM_TOLERANCE, UNLABELED, row_chunks
 
 BY_HEART = 0.25
 """Share of the others' loss below which probabilities come from a model that learned the labels: those of the best

@@ -15,7 +15,7 @@ from auditor.catalog import audits, scores
 from auditor.catalog.db import session
 from auditor.ground.wording import no_suspects
 from auditor.review import blind, decisions, drawing
-from auditor.statistics.noise import ErrorsLeft
+from auditor.statistics.rates.noise import ErrorsLeft
 from tests.auditor.catalogs import change_sample
 from tests.auditor.conftest import Run
 from tests.helpers import Digits, verify_truthfully

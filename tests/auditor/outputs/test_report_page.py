@@ -23,14 +23,14 @@ from auditor.outputs.report_page import (
     report_html,
 )
 from auditor.statistics import combine, part_intervals, trust_sentence
-from auditor.statistics.noise import (
+from auditor.statistics.rates.noise import (
     class_reports,
     errors_left,
     noise_rate_from_verified,
     trading_pairs,
 )
-from auditor.statistics.promises import promises
-from auditor.statistics.splits import SplitReport
+from auditor.statistics.rates.promises import promises
+from auditor.statistics.rates.splits import SplitReport
 from tests.auditor.statistics.worlds import World, make_witness
 
 VOID = {"meta", "br", "img", "link", "hr", "input"}

@@ -15,7 +15,7 @@ from auditor.catalog.records import NewDraw
 from auditor.ground.errors import VerificationError
 from auditor.review import blind, decisions, drawing, verifying
 from auditor.statistics import NoiseRate, share_for_head
-from auditor.statistics.witnesses import NO_CLASS, UNSURE
+from auditor.statistics.rates.verified import NO_CLASS, UNSURE
 from tests.auditor.catalogs import add_dataset, change_sample
 from tests.helpers import QUICK_OPTIONS, Digits, verify_truthfully
 

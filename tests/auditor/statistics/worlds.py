@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
+from auditor.statistics.rates.verified import Verified
 from auditor.statistics.trust import Witness
-from auditor.statistics.witnesses import Verified
 
 
 @dataclass

@@ -20,9 +20,9 @@ from auditor.ground.errors import ExportRefusedError, NotFoundError
 from auditor.importing import imports
 from auditor.outputs import export, report
 from auditor.review import blind, decisions, drawing
-from auditor.statistics import splits as module
-from auditor.statistics.splits import shared_pictures, shared_sentence, split_reports
-from auditor.statistics.witnesses import UNSURE, Verified
+from auditor.statistics.rates import splits as module
+from auditor.statistics.rates.splits import shared_pictures, shared_sentence, split_reports
+from auditor.statistics.rates.verified import UNSURE, Verified
 from tests.auditor.conftest import Run
 from tests.auditor.statistics.worlds import make_world
 from tests.helpers import QUICK_OPTIONS, Digits, write_digits

@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from auditor.statistics.running import LENGTHS, Looks, running_promises
-from auditor.statistics.zones import draw_zones
-from tests.auditor.statistics.test_promises import N, score_world
+from auditor.statistics.rates.running import LENGTHS, Looks, running_promises
+from auditor.statistics.rates.zones import draw_zones
+from tests.auditor.statistics.rates.test_promises import N, score_world
 
 LEVELS = (0.1, 0.2)
 

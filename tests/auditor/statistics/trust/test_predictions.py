@@ -6,7 +6,7 @@ import pytest
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.statistics import combine
-from auditor.statistics.predictions import (
+from auditor.statistics.trust.predictions import (
     probabilities_from_array,
     read_predictions,
     witness_from_frame,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from auditor.statistics.regrading import trust_in_given
+from auditor.statistics.trust.regrading import trust_in_given
 
 
 def test_trust_in_given__corrected_and_excluded_rows_take_the_rank_of_their_margin():

@@ -25,7 +25,7 @@ import scipy
 from numpy.typing import NDArray
 from scipy.special import betaln, digamma, gammaln
 
-from auditor.statistics.intervals import (
+from auditor.statistics.rates.intervals import (
     MIXTURE,
     confidence_sequence,
     hypergeometric_interval,

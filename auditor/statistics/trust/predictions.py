@@ -20,8 +20,8 @@ from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import read_npy
 from auditor.ground.names import normal
 from auditor.ground.paths import Paths
-from auditor.statistics.trust import Witness
-from auditor.statistics.witnesses import SUM_TOLERANCE, given_margins
+from auditor.statistics.rates import SUM_TOLERANCE, given_margins
+from auditor.statistics.trust.witnesses import Witness
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from auditor.ground.wording import evidence, plural
-from auditor.statistics.witnesses import UNLABELED
+from auditor.statistics.rates import UNLABELED
 
 
 def headline(

@@ -22,10 +22,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.statistics import strata
-from auditor.statistics.intervals import LEVEL, Interval, rate_interval
-from auditor.statistics.strata import Counts, Stage
-from auditor.statistics.witnesses import Verified
+from auditor.statistics.rates import strata
+from auditor.statistics.rates.intervals import LEVEL, Interval, rate_interval
+from auditor.statistics.rates.strata import Counts, Stage
+from auditor.statistics.rates.verified import Verified
 
 FEWEST_EXPECTED = 10.0
 """Rows that chance brings into each stratum of a uniform draw, below which strata are not used (measured)."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from auditor.statistics import part_intervals
-from auditor.statistics.noise import (
+from auditor.statistics.rates.noise import (
     NoiseRate,
     Transition,
     class_reports,
@@ -13,7 +13,7 @@ from auditor.statistics.noise import (
     trading_pairs,
     transition_from_verified,
 )
-from auditor.statistics.witnesses import NO_CLASS, UNSURE, Verified
+from auditor.statistics.rates.verified import NO_CLASS, UNSURE, Verified
 from tests.auditor.statistics.worlds import make_world
 
 NAMES = ["cat", "dog", "owl"]

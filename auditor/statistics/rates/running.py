@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from auditor.ground.vocabulary import LEVELS
 from auditor.ground.wording import percent, plural
-from auditor.statistics.intervals import LEVEL, confidence_sequence
+from auditor.statistics.rates.intervals import LEVEL, confidence_sequence
 
 LENGTHS = (0.25, 0.375, 0.5, 0.75)
 """Of the head: the lists that can be promised. A head holds twice as many labels as are guessed to be wrong."""

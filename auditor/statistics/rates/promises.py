@@ -42,8 +42,8 @@ from numpy.typing import NDArray
 from auditor.ground.errors import VerificationError
 from auditor.ground.vocabulary import LEVELS
 from auditor.ground.wording import percent, plural
-from auditor.statistics.rates import first_interval, part_interval
-from auditor.statistics.witnesses import UNLABELED, Verified
+from auditor.statistics.rates.parts import first_interval, part_interval
+from auditor.statistics.rates.verified import UNLABELED, Verified
 
 REFUSE_BELOW = 1e-3
 """P-value of the exchangeability tests below which a sample is refused."""

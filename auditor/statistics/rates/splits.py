@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.ground.wording import plural
-from auditor.statistics.intervals import Interval
-from auditor.statistics.rates import part_intervals
-from auditor.statistics.witnesses import Verified, row_chunks
+from auditor.statistics.rates.intervals import Interval
+from auditor.statistics.rates.parts import part_intervals
+from auditor.statistics.rates.verified import Verified, row_chunks
 
 if TYPE_CHECKING:
     import pandas as pd

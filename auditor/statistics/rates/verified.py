@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.ground.errors import VerificationError
-from auditor.statistics.strata import Stage
+from auditor.statistics.rates.strata import Stage
 
 UNLABELED = -1
 """The given label of a sample that has none."""

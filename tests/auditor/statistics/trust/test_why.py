@@ -2,7 +2,7 @@
 
 import pytest
 
-from auditor.statistics.sentences import engine_sentence, headline
+from auditor.statistics.trust.why import engine_sentence, headline
 
 NAMES = ["cat", "dog", "owl"]
 

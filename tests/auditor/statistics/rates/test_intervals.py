@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from auditor.ground.wording import percent
-from auditor.statistics.intervals import (
+from auditor.statistics.rates.intervals import (
     clopper_pearson,
     confidence_sequence,
     hypergeometric_interval,

@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.ground.errors import AuditFailedError, VerificationError
-from auditor.statistics import UNKNOWN, combine, trust_sentence, witnesses
-from auditor.statistics.promises import promise
+from auditor.statistics import UNKNOWN, combine, trust_sentence
+from auditor.statistics.rates import verified as rows_of_chunks
+from auditor.statistics.rates.promises import promise
+from auditor.statistics.rates.verified import NO_CLASS, UNSURE, Verified
 from auditor.statistics.trust import Witness, knows_by_heart, pool, rank_percentiles
-from auditor.statistics.witnesses import NO_CLASS, UNSURE, Verified
 from tests.auditor.statistics.worlds import World, detection, make_witness, make_world
 
 PAIR = 0.3
@@ -216,7 +217,7 @@ def test_combine__chunks_and_memory_maps_change_nothing(tmp_path, monkeypatch):
         Witness(w.name, w.trust_score, np.load(tmp_path / f"{w.name}.npy", mmap_mode="r"), True)
         for w in plain
     ]
-    monkeypatch.setattr(witnesses, "CHUNK_CELLS", 35)
+    monkeypatch.setattr(rows_of_chunks, "CHUNK_CELLS", 35)
     chunked = combine(mapped, world.given_labels, 5)
     np.testing.assert_allclose(trust_of(chunked), trust_of(whole), atol=1e-6)
     np.testing.assert_array_equal(chunked.reading.other_label, whole.reading.other_label)

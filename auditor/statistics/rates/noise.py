@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.ground.wording import percent, plural
-from auditor.statistics.intervals import Interval, rate_interval
-from auditor.statistics.rates import part_interval
-from auditor.statistics.witnesses import NO_CLASS, Verified, row_chunks
+from auditor.statistics.rates.intervals import Interval, rate_interval
+from auditor.statistics.rates.parts import part_interval
+from auditor.statistics.rates.verified import NO_CLASS, Verified, row_chunks
 
 GUESS_ROWS = 20.0
 """Verified rows that the predictions' guess of the noise rate counts for."""

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.ground.errors import VerificationError
-from auditor.statistics.noise import noise_rate_from_verified
-from auditor.statistics.promises import check_exchangeable, promise, promises, what_more_buys
-from auditor.statistics.witnesses import UNSURE, Decided, Verified
+from auditor.statistics.rates.noise import noise_rate_from_verified
+from auditor.statistics.rates.promises import check_exchangeable, promise, promises, what_more_buys
+from auditor.statistics.rates.verified import UNSURE, Decided, Verified
 
 N = 2_000
 

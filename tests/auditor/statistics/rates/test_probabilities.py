@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.statistics.probabilities import calibrate, guess_error_probability
+from auditor.statistics.rates.probabilities import calibrate, guess_error_probability
 
 
 def test_calibrate__is_true_on_average_and_monotone():

@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 
 from auditor.statistics import first_interval, part_intervals
-from auditor.statistics.intervals import hypergeometric_interval, rate_interval
-from auditor.statistics.noise import (
+from auditor.statistics.rates.intervals import hypergeometric_interval, rate_interval
+from auditor.statistics.rates.noise import (
     NoiseRate,
     Transition,
     noise_rate_from_verified,
     transition_from_verified,
 )
-from auditor.statistics.probabilities import calibrate
-from auditor.statistics.promises import check_draws, promise
-from auditor.statistics.rates import part_interval
-from auditor.statistics.strata import Counts, Stage, exact_range, sequence_range, share
-from auditor.statistics.witnesses import NO_CLASS, UNSURE, Verified
-from auditor.statistics.zones import draw_zones
-from tests.auditor.statistics.test_promises import N, false_share, score_world
+from auditor.statistics.rates.parts import part_interval
+from auditor.statistics.rates.probabilities import calibrate
+from auditor.statistics.rates.promises import check_draws, promise
+from auditor.statistics.rates.strata import Counts, Stage, exact_range, sequence_range, share
+from auditor.statistics.rates.verified import NO_CLASS, UNSURE, Verified
+from auditor.statistics.rates.zones import draw_zones
+from tests.auditor.statistics.rates.test_promises import N, false_share, score_world
 
 NOTHING = Transition(np.eye(4), np.zeros((4, 4)), np.ones((4, 4)), "guess", "")
 GUESS = NoiseRate(0.02, 0.08, 0.2, "guess", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.statistics.witnesses import UNLABELED, given_margins
+from auditor.statistics.rates import UNLABELED, given_margins
 
 
 def trust_in_given(

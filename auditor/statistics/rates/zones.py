@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.statistics.noise import NoiseRate
-from auditor.statistics.strata import Stage
-from auditor.statistics.witnesses import Verified
+from auditor.statistics.rates.noise import NoiseRate
+from auditor.statistics.rates.strata import Stage
+from auditor.statistics.rates.verified import Verified
 
 HEAD_SHARE = 0.7
 """Of the rows of a draw for promises, those from the head (measured)."""

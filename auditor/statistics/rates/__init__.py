@@ -1,0 +1,67 @@
+"""How many labels are wrong: what random samples say of it, and what lists may promise. Knows nothing of trust."""
+
+from auditor.statistics.rates import noise, promises
+from auditor.statistics.rates.intervals import Interval, rate_interval
+from auditor.statistics.rates.noise import ClassPair, ClassReport, ErrorsLeft, NoiseRate, Transition
+from auditor.statistics.rates.parts import first_interval, part_intervals
+from auditor.statistics.rates.probabilities import calibrate, guess_error_probability
+from auditor.statistics.rates.promises import Exchangeability, MoreRows, Promise, check_draws
+from auditor.statistics.rates.running import Looks, RunningPromise, running_promises
+from auditor.statistics.rates.splits import (
+    MOST_SPLITS,
+    SplitReport,
+    shared_pictures,
+    shared_sentence,
+    split_reports,
+)
+from auditor.statistics.rates.strata import Stage
+from auditor.statistics.rates.verified import (
+    NO_CLASS,
+    SUM_TOLERANCE,
+    UNLABELED,
+    UNSURE,
+    Decided,
+    Verified,
+    given_margins,
+    row_chunks,
+)
+from auditor.statistics.rates.zones import draw_zones, share_for_head
+
+__all__ = [
+    "MOST_SPLITS",
+    "NO_CLASS",
+    "SUM_TOLERANCE",
+    "UNLABELED",
+    "UNSURE",
+    "ClassPair",
+    "ClassReport",
+    "Decided",
+    "ErrorsLeft",
+    "Exchangeability",
+    "Interval",
+    "Looks",
+    "MoreRows",
+    "NoiseRate",
+    "Promise",
+    "RunningPromise",
+    "SplitReport",
+    "Stage",
+    "Transition",
+    "Verified",
+    "calibrate",
+    "check_draws",
+    "draw_zones",
+    "first_interval",
+    "given_margins",
+    "guess_error_probability",
+    "noise",
+    "part_intervals",
+    "promises",
+    "rate_interval",
+    "row_chunks",
+    "running_promises",
+    "share_for_head",
+    "shared_pictures",
+    "shared_sentence",
+    "split_reports",
+]

@@ -24,7 +24,7 @@ from auditor.importing import imports
 from auditor.importing.imports import import_dataset
 from auditor.pictures import cache
 from auditor.pictures.sources import SourceOptions, UnreadableError, open_source, read_bytes
-from auditor.statistics.predictions import read_predictions
+from auditor.statistics import read_predictions
 from tests.auditor.conftest import Run
 from tests.auditor.sample_pictures import write_folder, write_parquet
 

@@ -88,7 +88,7 @@ def said(photos: int, copies: int, share: float, *, budget: float) -> dict[str, 
     standing = statements.load(audit_id)
     rate = statements.noise_rate_now(standing.audit)
     order = np.argsort(standing.trust_score, kind="stable")
-    flagged = int(standing.audit.summary["num_label_issues"])
+    flagged = int(standing.audit.summary.num_label_issues)
     return {
         "rows": len(truth),
         "wrong": float(hit.mean()),

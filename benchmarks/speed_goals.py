@@ -182,7 +182,7 @@ def stages(audit_id: int) -> dict[str, Any]:
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
         runs = {run.engine: run.seconds for run in audits.runs(open_session, audit_id)}
-    return {"engines_s": runs, "estimate_s": dict(audit.options["estimate"])}
+    return {"engines_s": runs, "estimate_s": audit.options.estimate}
 
 
 def umn() -> Callable[[], dict[str, Any]]:

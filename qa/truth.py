@@ -335,7 +335,7 @@ class Owner:
         same(
             "suspects",
             len(flagged),
-            standing.audit.summary["num_label_issues"],
+            standing.audit.summary.num_label_issues,
             sum(columns.values["is_label_issue"]),
             int(dataset.suspects().is_label_issue.sum()),
             sizes["whole"],

@@ -67,11 +67,11 @@ def _draw(dataset: Dataset, audit: Audit, was_over: bool) -> None:
 
 def _land(dataset: Dataset, audit: Audit) -> None:
     """What the audit found: how many suspects, the worst as pictures, and the two things to do with them."""
-    number = int(audit.summary.get("num_label_issues") or 0)
+    number = audit.summary.num_label_issues or 0
     is_unverified = not blind.num_judged(dataset.id)
     about = "About " if is_unverified and number else ""  # a guess until people have looked at random samples
     many = f"{about}{words.plural(number, 'suspect')} among {words.plural(dataset.num_samples, 'label')}"
-    st.subheader(many if number else no_suspects(audit.summary), anchor=False)
+    st.subheader(many if number else no_suspects(is_order_alone=audit.summary.is_order_alone), anchor=False)
     with st.container(horizontal=True, vertical_alignment="center"):
         if number and st.button(
             "Review the suspects", type="primary", key="audit_review", icon=":material/rule:"

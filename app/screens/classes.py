@@ -238,7 +238,7 @@ with shown():
     said = found.said
     draw_figures(dataset, said)
     draw_matrix(dataset, said.moves)
-    is_guess = bool(audit.summary["error_probability_is_guess"])
+    is_guess = audit.summary.error_probability_is_guess
     draw_classes(dataset, audit, said, found.trust_by_class.tolist(), is_guess=is_guess)
     draw_splits(audit, said, is_guess=is_guess)
     draw_conflicts(dataset, said)

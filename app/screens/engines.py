@@ -78,9 +78,9 @@ def titled(sentence: str, view: View) -> str:
 def draw_agreement(view: View) -> None:
     """How alike the engines rank, and what weight each has."""
     summary = view.audit.summary
-    names, correlations = list(summary.get("witnesses", [])), summary.get("rank_correlations")
-    weights = summary.get("weights", {})
-    said = titled(summary.get("trust_sentence", ""), view)
+    names, correlations = summary.witnesses, summary.rank_correlations
+    weights = summary.weights or {}
+    said = titled(summary.trust_sentence, view)
     st.subheader(
         "Agreement",
         anchor=False,
@@ -115,7 +115,7 @@ def choose_runs(view: View) -> None:
     audit = view.audit
     if heard := arrays.heard_in_words(audit):
         st.caption(plain(titled(heard, view)))
-    alone = bool(audit.options.get("alone"))
+    alone = audit.options.alone
     earlier = [one for one in arrays.speaking_runs(audit.id, alone=False) if one.audit_id != audit.id]
     if not earlier:
         return
@@ -138,7 +138,7 @@ def choose_runs(view: View) -> None:
 def draw_parting(dataset: Dataset, view: View) -> None:
     """The samples on which the engines' places for the label lie furthest apart."""
     st.subheader("Where the engines part", anchor=False)
-    engines = len(view.audit.summary.get("witnesses", view.runs))
+    engines = len(view.audit.summary.witnesses)
     parted = readers.most_parted(view.audit, engines, PARTED)
     if parted.empty:
         st.write("All engines agree on every label.")
@@ -312,7 +312,7 @@ with shown():
         num_samples=dataset.num_samples,
     )
     draw_agreement(view)
-    if len(audit.summary.get("witnesses", runs)) > 1:
+    if len(audit.summary.witnesses) > 1:
         with st.container(key="engines_part"):
             draw_parting(dataset, view)
     draw_engines(view)

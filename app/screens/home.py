@@ -29,10 +29,12 @@ def next_step(seen: Status) -> tuple[str, str, str]:
             return "An audit is running; its curves show how it learns.", "audit", "Watch the audit"
         return "Start an audit: it trains the engines and ranks every label.", "audit", "Start an audit"
     if seen.dataset.task == SEGMENTATION:
-        text = f"{words.plural(seen.finished.summary['num_label_issues'], 'mask', 'have')} a doubtful region."
+        text = (
+            f"{words.plural(seen.finished.summary.num_label_issues or 0, 'mask', 'have')} a doubtful region."
+        )
         return text, "masks", "Review masks"
     if seen.dataset.task == REGRESSION:
-        far = words.plural(seen.finished.summary["num_label_issues"], "number", "lie")
+        far = words.plural(seen.finished.summary.num_label_issues or 0, "number", "lie")
         text = f"{far} far from what is predicted: suspects to check."
         return text, "numbers", "Review numbers"
     if seen.drawn == 0:

@@ -27,8 +27,8 @@ components.review_bench(
     links=True,
 )
 guesses = {
-    "the chance that a label is wrong": audit.summary.get("error_probability_is_guess", True),
-    "the chance that a suggestion is right": not audit.summary.get("suggestion_is_calibrated", False),
+    "the chance that a label is wrong": audit.summary.error_probability_is_guess,
+    "the chance that a suggestion is right": not audit.summary.suggestion_is_calibrated,
 }
 guessed = " and ".join(what for what, is_guess in guesses.items() if is_guess)
 if guessed:
@@ -36,12 +36,12 @@ if guessed:
         st.caption(f"A guess, because too few samples are verified: {guessed}.", width="content")
         if not drawing.num_drawn(dataset.id):
             state.link("verify", "How many are wrong? Verify", ":material/fact_check:")
-number = audit.summary.get("num_label_issues")
+number = audit.summary.num_label_issues
 found = (
     f"{words.count(number)} of {dataset.num_samples:,} given labels are suspects of audit {audit.id}: above its "
     "suggested cut."
     if number
-    else f"Audit {audit.id}: {no_suspects(audit.summary)}"
+    else f"Audit {audit.id}: {no_suspects(is_order_alone=audit.summary.is_order_alone)}"
 )
 first = statements.first_list(dataset.id)
 st.caption(f"{first} {found} The most suspicious come first. Root of the files: {plain(dataset.root)}")

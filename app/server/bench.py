@@ -402,12 +402,12 @@ def _review_ids(audit: Audit, page: pd.DataFrame) -> dict[int, int]:
 
 def _is_guess(audit: Audit) -> bool:
     """Nothing verified says how likely a label is wrong."""
-    return bool(audit.summary.get("error_probability_is_guess", True))
+    return audit.summary.error_probability_is_guess
 
 
 def _suggestion_is_guess(audit: Audit) -> bool:
     """Nothing verified says how likely a suggestion is right."""
-    return not audit.summary.get("suggestion_is_calibrated", False)
+    return not audit.summary.suggestion_is_calibrated
 
 
 def _odds(row: Mapping[Any, Any], audit: Audit) -> dict[str, str]:

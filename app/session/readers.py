@@ -222,7 +222,7 @@ def _most_parted(home: Path, audit_id: int, version: str, num_voters: int, limit
 def is_settled(audit: Audit) -> bool:
     """Whether the audit's ranking rests on all blind verdicts that count."""
     standing = ask(reviews.verdicts, audit.dataset_id).values()
-    settled = audit.summary.get("settled_at")
+    settled = audit.summary.settled_at
     newest = max((one.created_at for one in standing), default=None)
     return newest is None or (settled is not None and newest <= datetime.fromisoformat(settled))
 

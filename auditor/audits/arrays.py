@@ -101,8 +101,7 @@ def ranks(trust: NDArray[np.floating]) -> NDArray[np.int64]:
 
 def ranked_at(audit: Audit) -> str | None:
     """When its ranking was made: changes whenever its scores do."""
-    found = audit.summary.get("ranked_at", audit.summary.get("settled_at"))
-    return None if found is None else str(found)
+    return audit.summary.ranked_at or audit.summary.settled_at
 
 
 def keep_ranks(audit_id: int, rank: NDArray[np.integer], ranked_at: str) -> None:
@@ -146,7 +145,7 @@ def pools(audit: Audit) -> CrossFit | None:
         return None
     columns = ("names", "parts", "weights", "bias", "transition", "settled_at")
     names, parts, weights, bias, transition, settled_at = load_arrays(path, *columns, remedy=AGAIN)
-    if str(settled_at) != audit.summary.get("settled_at"):
+    if str(settled_at) != audit.summary.settled_at:
         return None
     pools = tuple(Pool(*one) for one in zip(weights, bias, transition, strict=True))
     return CrossFit(tuple(names.tolist()), pools, parts)
@@ -203,7 +202,7 @@ def speaking_runs(audit_id: int, *, alone: bool | None = None) -> list[Run]:
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
         of_audits = [audit]
-        if not (audit.options.get("alone") if alone is None else alone):
+        if not (audit.options.alone if alone is None else alone):
             of_audits += [
                 one
                 for one in audits.of_dataset(open_session, audit.dataset_id)
@@ -236,7 +235,7 @@ def _model_of(audit: Audit, engine: str) -> str:
     source = features_of(audit)
     if source is None:
         return IMAGES
-    is_finetuned = audit.options.get("finetune") and not engine_bridge.needs_features(engine)
+    is_finetuned = audit.options.finetune and not engine_bridge.needs_features(engine)
     return f"{source.name}, trained further" if is_finetuned else source.name
 
 
@@ -246,7 +245,7 @@ def _is_complete(audit_id: int, engine: str) -> bool:
 
 def heard_in_words(audit: Audit) -> str:
     """Which runs spoke when the audit was settled, and of which audits; empty where only its own did."""
-    runs = audit.summary.get("runs", {})
+    runs = audit.summary.runs
     borrowed = [f"{name} (audit {one})" for name, one in runs.items() if one != audit.id]
     return f"Also used, from earlier audits: {', '.join(borrowed)}." if borrowed else ""
 
@@ -330,7 +329,7 @@ def maps_of(audit_id: int) -> list[str]:
 def features_of(audit: Audit) -> FeatureSource | None:
     """The features that the audit's engines look at (all of them, or where they train the backbone further those
     that need features); None where they train on the images from scratch."""
-    stored = audit.options.get("features")
+    stored = audit.options.features
     return None if stored is None else FeatureSource.of_dict(stored)
 
 

@@ -138,7 +138,7 @@ def choices(
 def planned_whole(audit: Audit) -> float:
     """Seconds that the plan says of the whole audit; 0 where it says nothing."""
     options = audit.options
-    return until_all_are_done(options.get("estimate", {}), options.get("threads", {}), options.get("parts"))
+    return until_all_are_done(options.estimate, options.threads, options.parts)
 
 
 def left(audit: Audit, runs: Sequence[EngineRun], *, ahead: float = 0.0) -> float | None:
@@ -151,7 +151,7 @@ def left(audit: Audit, runs: Sequence[EngineRun], *, ahead: float = 0.0) -> floa
     known = {name: seconds for name, seconds in still.items() if seconds is not None}
     if len(known) < len(still):
         return None
-    return ahead + until_all_are_done(known, audit.options.get("threads", {}), audit.options.get("parts"))
+    return ahead + until_all_are_done(known, audit.options.threads, audit.options.parts)
 
 
 def left_of(audit: Audit, runs: Sequence[EngineRun]) -> dict[str, float | None]:
@@ -162,7 +162,7 @@ def left_of(audit: Audit, runs: Sequence[EngineRun]) -> dict[str, float | None]:
     that is done beside ``FIRM``, so that the first epochs change little, and counts as ``WIDEST`` at most. An audit
     without an estimate, of an earlier version, takes the mean of its own runs.
     """
-    estimate: Mapping[str, float] = audit.options.get("estimate", {})
+    estimate = audit.options.estimate
     if any(run.engine not in estimate for run in runs):
         return _without_estimate(runs)
     said = sum(estimate[run.engine] for run in runs)
@@ -186,7 +186,7 @@ def before(audit: Audit, stage: str, done: float, seconds_left: float | None) ->
         done: its share that is done, in [0, 1].
         seconds_left: of it, by its own pace; None while nothing tells.
     """
-    estimate = audit.options.get("estimate", {})
+    estimate = audit.options.estimate
     waiting = BEFORE[BEFORE.index(stage) + 1 :] if stage in BEFORE else BEFORE
     found = sum(estimate.get(name, 0.0) for name in waiting)
     if stage not in estimate:

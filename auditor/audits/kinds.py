@@ -22,7 +22,7 @@ from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, folders, reading
 from auditor.catalog import scores as scoring
 from auditor.catalog.db import session
-from auditor.catalog.records import Audit, Dataset, NewAudit, NewEngineRun
+from auditor.catalog.records import Audit, AuditPlan, AuditSummary, Dataset, NewAudit, NewEngineRun
 from auditor.ground.errors import AuditFailedError, cannot_write
 from auditor.ground.files import written_whole
 from auditor.ground.settings import settings
@@ -78,8 +78,11 @@ def plan_audit(
         device=resolved,
         seed=seed,
         engines=names,
-        options={"estimate": {}, "alone": True, "threads": executors.threads(names, [], resolved)}
-        | ({} if features is None else {"features": features.as_dict()}),
+        options=AuditPlan(
+            alone=True,
+            threads=executors.threads(names, [], resolved),
+            features=None if features is None else features.as_dict(),
+        ),
     )
     runs = [NewEngineRun(engine=name, config=configs[name]) for name in names]
     with session() as open_session:
@@ -118,7 +121,7 @@ def steps(kind: Kind, audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> No
     kind.settle(audit, dataset)
 
 
-def store(audit_id: int, columns: dict[str, NDArray[Any]], summary: dict[str, Any]) -> None:
+def store(audit_id: int, columns: dict[str, NDArray[Any]], summary: AuditSummary) -> None:
     """Write an audit's scores and what it says of all labels, patiently where the catalog is busy."""
 
     def write() -> None:

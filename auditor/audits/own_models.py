@@ -201,7 +201,7 @@ def load(dataset_id: int | None) -> dict[str, NDArray[np.float32]]:
 
 def heard_by(audit: Audit) -> dict[str, NDArray[np.float32]]:
     """``load``, without the models that came after the audit was settled."""
-    heard = set(audit.summary.get("witnesses", [])) - set(audit.engines)
+    heard = set(audit.summary.witnesses) - set(audit.engines)
     return {name: probs for name, probs in load(audit.dataset_id).items() if name in heard}
 
 

@@ -30,7 +30,7 @@ from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, folders
 from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
-from auditor.catalog.records import Audit, Dataset, NewAudit, NewEngineRun
+from auditor.catalog.records import Audit, AuditPlan, Dataset, NewAudit, NewEngineRun
 from auditor.ground.errors import AuditFailedError
 from auditor.ground.files import written_whole
 from auditor.ground.names import first_twice
@@ -180,7 +180,7 @@ def plan(
             set_up = set_up_of(rung)
             if set_up.seconds <= budget:
                 break
-    within = {} if budget is None else {"budget": {"seconds": budget, "does": set_up.rung.sentence}}
+    within = None if budget is None else {"seconds": budget, "does": set_up.rung.sentence}
     names = set_up.rung.engines
     audit = NewAudit(
         dataset_id=dataset.id,
@@ -188,17 +188,17 @@ def plan(
         device=resolved,
         seed=seed,
         engines=names,
-        options={
-            "map": map_method,
-            "estimate": set_up.estimate,
-            "threads": set_up.threads,
-            "parts": set_up.parts,
-        }
-        | within
-        | ({} if features is None else {"features": features.as_dict()})
-        | ({"alone": True} if alone else {})
-        | ({"heads": set_up.heads} if set_up.heads else {})
-        | ({"finetune": True} if finetune else {}),
+        options=AuditPlan(
+            map=map_method,
+            estimate=set_up.estimate,
+            threads=set_up.threads,
+            parts=set_up.parts,
+            budget=within,
+            features=None if features is None else features.as_dict(),
+            alone=alone,
+            heads=set_up.heads,
+            finetune=finetune,
+        ),
     )
     runs = [NewEngineRun(engine=name, config=set_up.configs[name]) for name in names]
     abouts = {name: json.dumps(engine_bridge.about(name), ensure_ascii=False) for name in names}

@@ -104,8 +104,8 @@ def progress(
         found=left.found,
         hit_rate=hit_rate,
         num_latest=len(sure),
-        num_suspects=int(audit.summary.get("num_label_issues") or 0),
-        nothing=no_suspects(audit.summary),
+        num_suspects=audit.summary.num_label_issues or 0,
+        nothing=no_suspects(is_order_alone=audit.summary.is_order_alone),
         per_minute=_pace([row for row in reviewed if reviewer in (None, row.reviewer)][-PACE_WINDOW:]),
         left=left,
         advice=_advice(
@@ -115,7 +115,7 @@ def progress(
             hit_rate if len(sure) >= PACE_WINDOW else None,
             upcoming,
             is_part=queue is not None,
-            is_guess=bool(audit.summary.get("error_probability_is_guess", True)),
+            is_guess=audit.summary.error_probability_is_guess,
         ),
     )
 

@@ -117,9 +117,13 @@ def scores_version(audit: Audit) -> str:
 
 def _whole_count(audit: Audit, where: scores.SuspectFilter) -> int:
     """How many samples a filter leaves that asks nothing about decisions: counted once for the audit's scores."""
-    kept = {scores.SuspectFilter(): "num_ranked", scores.SuspectFilter(only_issues=True): "num_label_issues"}
-    if (known := audit.summary.get(kept.get(where, ""))) is not None:
-        return int(known)
+    summary = audit.summary
+    kept = {
+        scores.SuspectFilter(): summary.num_ranked,
+        scores.SuspectFilter(only_issues=True): summary.num_label_issues,
+    }
+    if (known := kept.get(where)) is not None:
+        return known
     if where.decided_by is not None or where.free_for is not None:
         return ask(scores.count, audit, where)
     return _counted(settings(), audit.id, scores_version(audit), where)

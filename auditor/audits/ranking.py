@@ -7,6 +7,7 @@ where nothing stands out. What is decided keeps its place and its numbers.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +56,7 @@ def after_verdicts(audit_id: int) -> Moved | None:
     """
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
-        heard = audit.summary.get("heard", 0)
+        heard = audit.summary.heard
         is_due = reviews.num_since(open_session, audit.dataset_id, heard) >= STEP
     return anew(audit_id) if is_due else None
 
@@ -74,7 +75,7 @@ def anew(audit_id: int) -> Moved | None:
     """
     audit = ask(audits.get, audit_id)
     fits = arrays.pools(audit)
-    if not audit.summary.get("weights") or fits is None:
+    if not audit.summary.weights or fits is None:
         return None
     heard = ask(reviews.newest, audit.dataset_id)
     given = ask(datasets.given_labels, audit.dataset_id)
@@ -89,10 +90,9 @@ def _store(audit: Audit, fits: CrossFit, reading: Reading, heard: int) -> Moved:
         datasets.lock(open_session, audit.dataset_id)
         standing = reviews.outcomes(open_session, audit.dataset_id)
         known = scores.columns(open_session, audit.id, ("rank", "is_label_issue"))
-        summary = dict(audits.get(open_session, audit.id).summary)
-        is_kept = not summary.get("stands_out", True) or bool(
-            draws.of_dataset(open_session, audit.dataset_id)
-        )
+        summary = audits.get(open_session, audit.id).summary
+        is_kept = not summary.stands_out or bool(draws.of_dataset(open_session, audit.dataset_id))
+        num_issues = summary.num_label_issues or 0
         rank, was_issue = known["rank"], known["is_label_issue"]
         free = np.isfinite(reading.trust_score)
         free[list(standing)] = False
@@ -110,14 +110,17 @@ def _store(audit: Audit, fits: CrossFit, reading: Reading, heard: int) -> Moved:
                 "suggested_label": reading.other_label[chosen],
                 "suggested_probability": np.nan_to_num(reading.other_probability[chosen]),
             }
-            summary["num_label_issues"] += int(is_issue[chosen].sum()) - int(was_issue[chosen].sum())
-        before, summary["heard"], summary["ranked_at"] = summary.get("heard", 0), heard, now().isoformat()
+            num_issues += int(is_issue[chosen].sum()) - int(was_issue[chosen].sum())
+        ranked_at = now().isoformat()
+        later_summary = dataclasses.replace(
+            summary, num_label_issues=num_issues, heard=heard, ranked_at=ranked_at
+        )
         scores.change(open_session, audit.id, chosen, columns)
-        audits.change(open_session, audit.id, summary=summary)
+        audits.change(open_session, audit.id, summary=later_summary)
         if not is_kept:
-            arrays.keep_pools(audit.id, fits, summary["settled_at"])
-    arrays.keep_ranks(audit.id, later, summary["ranked_at"])
-    found = [one for one in standing.values() if one.id > before and one.is_seen]
+            arrays.keep_pools(audit.id, fits, str(summary.settled_at))
+    arrays.keep_ranks(audit.id, later, ranked_at)
+    found = [one for one in standing.values() if one.id > summary.heard and one.is_seen]
     came = _next(later, free)
     return Moved(
         corrections=sum(one.decision in FOUND_WRONG for one in found),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 from auditor.audits import arrays, own_models
 from auditor.catalog import audits, datasets, leases, reviews, scores
 from auditor.catalog.db import ask, session
-from auditor.catalog.records import Audit, Dataset, now
+from auditor.catalog.records import Audit, AuditSummary, Dataset, now
 from auditor.ground.errors import AuditFailedError
 from auditor.review import decisions, verifying
 from auditor.statistics import (
@@ -55,14 +56,17 @@ def settle(audit_id: int) -> Combined:
         known=decisions.known_classes(dataset.id),
     )
     columns = _columns(found, given)
-    summary = _summary(found) | {"runs": arrays.runs_that_speak(audit_id), "heard": heard}
+    settled_at = now().isoformat()
+    summary = replace(
+        _summary(found), settled_at=settled_at, runs=arrays.runs_that_speak(audit_id), heard=heard
+    )
     store(audit, columns, summary)
-    arrays.keep_ranks(audit_id, columns["rank"], summary["settled_at"])
-    arrays.keep_pools(audit_id, found.fits, summary["settled_at"])
+    arrays.keep_ranks(audit_id, columns["rank"], settled_at)
+    arrays.keep_pools(audit_id, found.fits, settled_at)
     return found
 
 
-def store(audit: Audit, columns: dict[str, NDArray[Any]], summary: dict[str, Any]) -> None:
+def store(audit: Audit, columns: dict[str, NDArray[Any]], summary: AuditSummary) -> None:
     """Write scores and statements: in parts, between which others write and see the earlier ones.
 
     One short transaction makes the later ones those that people see; then the earlier ones are deleted, in parts
@@ -121,7 +125,7 @@ def hear(audit_id: int, *, alone: bool) -> Combined:
     """
     with session() as open_session:
         before = audits.get(open_session, audit_id).options
-        audits.change(open_session, audit_id, options=before | {"alone": alone})
+        audits.change(open_session, audit_id, options=replace(before, alone=alone))
     try:
         return settle(audit_id)
     except Exception:
@@ -183,23 +187,22 @@ def _columns(found: Combined, given: NDArray[np.int64]) -> dict[str, NDArray[Any
     }
 
 
-def _summary(found: Combined) -> dict[str, Any]:
+def _summary(found: Combined) -> AuditSummary:
     weights = found.weights
     unpooled = [name for name in found.witness_names if name not in weights]
-    return {
-        "settled_at": now().isoformat(),
-        "noise_rate": noise_rate_json(found.guess.noise_rate),
-        "transition": transition_json(found.guess.transition),
-        "witnesses": list(found.witness_names),
-        "weights": weights,
-        "stands_out": found.stands_out,
-        "trust_sentence": trust_sentence(weights, unpooled),
-        "rank_correlations": _rounded(found.votes.correlations),
-        "error_probability_is_guess": found.calibrated.error_probability_is_guess,
-        "suggestion_is_calibrated": found.calibrated.suggestion_is_calibrated,
-        "num_label_issues": int(found.calibrated.is_label_issue.sum()),
-        "num_ranked": int(np.isfinite(found.reading.trust_score).sum()),
-    }
+    return AuditSummary(
+        noise_rate=noise_rate_json(found.guess.noise_rate),
+        transition=transition_json(found.guess.transition),
+        witnesses=list(found.witness_names),
+        weights=weights,
+        stands_out=found.stands_out,
+        trust_sentence=trust_sentence(weights, unpooled),
+        rank_correlations=_rounded(found.votes.correlations),
+        error_probability_is_guess=found.calibrated.error_probability_is_guess,
+        suggestion_is_calibrated=found.calibrated.suggestion_is_calibrated,
+        num_label_issues=int(found.calibrated.is_label_issue.sum()),
+        num_ranked=int(np.isfinite(found.reading.trust_score).sum()),
+    )
 
 
 def noise_rate_json(rate: NoiseRate) -> dict[str, Any]:

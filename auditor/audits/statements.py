@@ -278,13 +278,13 @@ def noise_rate_now(audit: Audit) -> NoiseRate:
 
 
 def _guess(audit: Audit, why: str = "") -> NoiseRate:
-    stored = audit.summary["noise_rate"]
+    stored = audit.summary.noise_rate
     return NoiseRate(**stored | {"sentence": stored["sentence"] + why})
 
 
 def transition(standing: Standing) -> Transition:
     """T[given | true] from the rows verified so far, else as the predictions see it."""
-    guess = transition_from_json(standing.audit.summary["transition"])
+    guess = transition_from_json(standing.audit.summary.transition or {})
     if standing.is_random_sample:
         return noise.transition_from_verified(standing.given_labels, standing.verified, guess)
     return guess

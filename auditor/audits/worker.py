@@ -75,7 +75,7 @@ def _steps(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
     if found is not None:
         _reduce(audit, dataset, found)
         _look_at_features(audit, dataset, tell)
-    if audit.options.get("finetune"):
+    if audit.options.finetune:
         source = results.features_of(audit)
         assert source is not None
         features.check_weights(source)
@@ -134,9 +134,7 @@ def _look_at_features(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> No
     if (folder / "neighbours.npy").exists():
         return
     tell(Progress(plan.LAYING_OUT, 0, len(audit.engines), None))
-    spec = tasks.layout_of(
-        results.reduced_file(audit.id), folder.with_name(tasks.LAYOUT), audit.options.get("map", "umap")
-    )
+    spec = tasks.layout_of(results.reduced_file(audit.id), folder.with_name(tasks.LAYOUT), audit.options.map)
     executors.executor().run([spec], _Unheard(tell))
     drawn, near = (
         load_array(Path(spec.out) / f"{name}.npy", remedy=tasks.AGAIN) for name in ("map", "neighbours")
@@ -215,7 +213,7 @@ def _specs(
         return []
     place = folders.of_audit(audit.id)
     source = results.features_of(audit)
-    heads = audit.options.get("heads", [])
+    heads = audit.options.heads
     features_file = None
     if source is not None:
         features_file = str(
@@ -230,7 +228,7 @@ def _specs(
         seen = features_file
         if run.engine in heads:
             seen = str(results.engine_folder(audit.id, plan.TRUNK) / "features.npy")
-        if audit.options.get("finetune") and not engine_bridge.needs_features(run.engine):
+        if audit.options.finetune and not engine_bridge.needs_features(run.engine):
             seen = None
         # Of features there is one map for all engines, and only of classes is there any.
         has_own_map = task == CLASSIFICATION and (seen is None or source is None)
@@ -247,14 +245,14 @@ def _specs(
             given=str(given),
             task=task,
             truth=str(truth) if truth.exists() else None,
-            draws=audit.options.get("map", "umap") if has_own_map else None,
+            draws=audit.options.map if has_own_map else None,
             finds_neighbours=has_own_map and run.engine == audit.engines[0] and source is None,  # for cards
             seed=audit.seed,
             device=audit.device,
-            threads=audit.options.get("threads", {}).get(run.engine),
+            threads=audit.options.threads.get(run.engine),
             after=(plan.TRUNK,) if run.engine in heads and plan.TRUNK in waits else (),
         )
-        parts = tasks.in_parts(spec, audit.options.get("parts", {}).get(run.engine, []))
+        parts = tasks.in_parts(spec, audit.options.parts.get(run.engine, []))
         (apart if len(parts) > 1 else whole).extend(parts)
     # A run in parts is the longest way to the end: it goes first wherever there is room.
     specs = apart + whole

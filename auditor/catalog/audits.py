@@ -66,7 +66,7 @@ def of_dataset(session: Session, dataset_id: int) -> list[Audit]:
 
 def finished(found: Iterable[Audit]) -> list[Audit]:
     """Those of the audits that have scores, in the same order; also one that runs, once an engine is done."""
-    return [audit for audit in found if audit.status == "finished" or "settled_at" in audit.summary]
+    return [audit for audit in found if audit.status == "finished" or audit.summary.settled_at is not None]
 
 
 def latest_finished(session: Session, dataset_id: int) -> Audit | None:

@@ -14,7 +14,7 @@ from sqlalchemy import JSON, BigInteger, Column, DateTime, Index, text
 from sqlalchemy.types import TypeDecorator
 from sqlmodel import Field, SQLModel
 
-from auditor.catalog.records import new_uuid, now
+from auditor.catalog.records import AuditPlan, AuditSummary, new_uuid, now
 from auditor.ground.vocabulary import CLASSIFICATION, RATE, SUSPECT
 
 
@@ -31,6 +31,27 @@ class UtcDateTime(TypeDecorator[datetime]):
     def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:  # noqa: ARG002
         """Read back as UTC."""
         return _in_utc(value)
+
+
+class Typed(TypeDecorator[Any]):
+    """A frozen record as JSON: the one place where it is written and read."""
+
+    impl = JSON
+    cache_ok = True
+
+    def __init__(self, record: type[AuditPlan] | type[AuditSummary]) -> None:
+        """Of that record."""
+        super().__init__()
+        self.record = record
+
+    def process_bind_param(self, value: Any, dialect: Any) -> dict[str, Any]:  # noqa: ARG002
+        """Write what it says, as plain values."""
+        found: dict[str, Any] = value.as_json()
+        return found
+
+    def process_result_value(self, value: Any, dialect: Any) -> AuditPlan | AuditSummary:  # noqa: ARG002
+        """Read it back."""
+        return self.record(**value)
 
 
 def _in_utc(value: datetime | None) -> datetime | None:
@@ -150,12 +171,13 @@ class AuditTable(SQLModel, table=True):
     device: str
     seed: int
     engines: list[str] = Field(sa_column=Column(JSON, nullable=False))
-    options: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+    options: AuditPlan = Field(default=AuditPlan(), sa_column=Column(Typed(AuditPlan), nullable=False))
     started_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
     finished_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
     error: str | None = None
-    summary: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
-    """Whole-dataset statements of the consensus: noise rate, transition matrix, weights, warnings."""
+    summary: AuditSummary = Field(
+        default=AuditSummary(), sa_column=Column(Typed(AuditSummary), nullable=False)
+    )
     uuid: str = Field(default_factory=new_uuid)
     """What the manifest in its folder repeats (``folders``)."""
     generation: int = 0

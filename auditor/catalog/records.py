@@ -98,6 +98,90 @@ class Sample:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AuditPlan:
+    """What an audit does beside the engines that it trains: the column ``options`` of its row."""
+
+    map: str = "umap"
+    """How the maps are drawn: ``umap`` or ``pca``."""
+    estimate: dict[str, float] = field(default_factory=dict)
+    """By engine or stage before the engines: seconds that it should take."""
+    threads: dict[str, int] = field(default_factory=dict)
+    """By engine: threads that it trains with."""
+    parts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """By engine: what of its run is done apart (``engine_bridge.parts``), with its ``threads``."""
+    budget: dict[str, Any] | None = None
+    """``seconds`` that the user gave, and what the audit ``does`` within them; None without a budget."""
+    features: dict[str, Any] | None = None
+    """What the engines look at, as ``FeatureSource.as_dict``; None: the images."""
+    alone: bool = False
+    """Whether only its own runs are heard, none of earlier audits."""
+    heads: list[str] = field(default_factory=list)
+    """The engines that train on what the network of another one sees."""
+    finetune: bool = False
+    """Whether engines of images train the backbone further."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return its fields by name, without those that say nothing."""
+        return {name: value for name, value in values_of(self).items() if value not in (None, False, {}, [])}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditSummary:
+    """What an audit says of all labels together; without ``settled_at`` it said nothing yet.
+
+    What is None does not exist for labels of that kind.
+    """
+
+    settled_at: str | None = None
+    """ISO time of the last settling."""
+    task: str | None = None
+    """One of ``vocabulary.TASKS``, for masks and numbers."""
+    noise_rate: dict[str, Any] = field(default_factory=dict)
+    """The guessed share of wrong labels: the fields of ``NoiseRate``."""
+    transition: dict[str, Any] | None = None
+    """T[true][given], as ``settle.transition_json`` writes it."""
+    witnesses: list[str] = field(default_factory=list)
+    """Who was heard: engines and the user's own models, in the order of the ranking's votes."""
+    weights: dict[str, float] | None = None
+    """By witness in the pool: its share of the trust, in [0, 1]; empty where none is pooled."""
+    stands_out: bool = True
+    """Whether the pool explains the labels better than one for which all are right; else none is flagged."""
+    trust_sentence: str = ""
+    """How the trust was made, in words."""
+    rank_correlations: list[list[float | None]] | None = None
+    """(W, W) of every two witnesses, in [-1, 1]."""
+    error_probability_is_guess: bool = True
+    """Whether no verified rows stand behind the chance that a label is wrong."""
+    suggestion_is_calibrated: bool | None = None
+    """Whether verified rows stand behind the chance that a suggestion is right."""
+    num_label_issues: int | None = None
+    """Labels above the suggested cut."""
+    num_ranked: int | None = None
+    """Labels that have a trust score."""
+    half_width: float | None = None
+    """Of numbers: half the width of the band in which a number is expected, in their unit."""
+    changed_pixels: float | None = None
+    """Of masks: share of the labeled pixels that a suggestion changes, in [0, 1]."""
+    runs: dict[str, int] = field(default_factory=dict)
+    """By witness: the audit whose run spoke."""
+    heard: int = 0
+    """The newest entry in the log of decisions that the ranking knows."""
+    ranked_at: str | None = None
+    """ISO time of the last ranking, where verdicts changed it after the settling."""
+
+    @property
+    def is_order_alone(self) -> bool:
+        """Whether nobody is pooled and nothing is verified: there is an order then and no cut."""
+        return self.weights == {} and self.error_probability_is_guess
+
+    def as_json(self) -> dict[str, Any]:
+        """Return its fields by name, without those that do not exist; nothing before it was settled."""
+        if self.settled_at is None:
+            return {}
+        return {name: value for name, value in values_of(self).items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
 class NewAudit:
     """An audit of a dataset, before it has a number."""
 
@@ -108,12 +192,11 @@ class NewAudit:
     device: str
     seed: int
     engines: list[str]
-    options: dict[str, Any] = field(default_factory=dict)
+    options: AuditPlan = AuditPlan()
     started_at: datetime | None = None
     finished_at: datetime | None = None
     error: str | None = None
-    summary: dict[str, Any] = field(default_factory=dict)
-    """Whole-dataset statements of the consensus: noise rate, transition matrix, weights, warnings."""
+    summary: AuditSummary = AuditSummary()
     uuid: str = field(default_factory=new_uuid)
     """What the manifest in its folder repeats."""
 

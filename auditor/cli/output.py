@@ -144,10 +144,10 @@ def weights_kept(found: Weights, *, as_json: bool) -> None:
 def plan_summary(audit_id: int) -> None:
     """On standard error: how the engines train and how long that should take."""
     audit = reading.audit(audit_id)
-    heads = audit.options.get("heads", [])
+    heads = audit.options.heads
     if heads:
         echo(f"{plan.TRUNK} trains on the images, the others on what its network sees.", err=True)
-    seconds, budget = durations.planned_whole(audit), audit.options.get("budget", {})
+    seconds, budget = durations.planned_whole(audit), audit.options.budget or {}
     if budget.get("does"):
         echo(f"Within {duration(budget['seconds'])}: {budget['does']}.", err=True)
     late = " Nothing shorter is left." if budget and seconds > budget["seconds"] else ""
@@ -203,7 +203,9 @@ def audit_engines(audit_id: int, *, as_json: bool) -> tuple[Audit, Dataset] | No
     runs = ask(audits.runs, audit_id)
     if as_json:
         engines = [{"engine": run.engine, "status": run.status, "seconds": run.seconds} for run in runs]
-        print_json({"audit_id": audit_id, "dataset": dataset.name, "engines": engines, **audit.summary})
+        print_json(
+            {"audit_id": audit_id, "dataset": dataset.name, "engines": engines, **audit.summary.as_json()}
+        )
         return None
     for run in runs:
         echo(f"  {run.engine:<14} {run.seconds:7.1f} s")
@@ -219,9 +221,11 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
     if borrowed := arrays.heard_in_words(audit):
         echo(borrowed)
     echo(statements.noise_rate_now(audit).sentence)
-    number = audit.summary["num_label_issues"]
+    number = audit.summary.num_label_issues
     echo(
-        f"{plural(number, 'label', 'are')} above the suggested cut." if number else no_suspects(audit.summary)
+        f"{plural(number, 'label', 'are')} above the suggested cut."
+        if number
+        else no_suspects(is_order_alone=audit.summary.is_order_alone)
     )
     steps = [drawing.next_command(dataset.name), "auditor app"]
     echo(f"Next: {', or '.join(step for step in steps if step)}")
@@ -234,20 +238,20 @@ def runs_that_speak(name: str, *, alone: bool | None, audit_id: int | None, as_j
         raise AuditFailedError(
             f"{name} has {LABELS[dataset.task]}: only the audit's own engines are heard there."
         )
-    if alone is not None and alone != bool(audit.options.get("alone")):
+    if alone is not None and alone != audit.options.alone:
         settle.hear(audit.id, alone=alone)
         audit = reading.audit(audit.id)
     found = arrays.speaking_runs(audit.id)
     if as_json:
         rows = [dataclasses.asdict(one) for one in found]
-        print_json({"audit_id": audit.id, "alone": bool(audit.options.get("alone")), "runs": rows})
+        print_json({"audit_id": audit.id, "alone": audit.options.alone, "runs": rows})
         return
     for one in found:
-        weight = audit.summary["weights"].get(one.name)
+        weight = (audit.summary.weights or {}).get(one.name)
         counts = "" if weight is None else f", weight {percent(weight)}"
         echo(f"{one.name}: {one.engine} on {one.model}, audit {one.audit_id}{counts}")
     others = [one for one in arrays.speaking_runs(audit.id, alone=False) if one.audit_id != audit.id]
-    if others and audit.options.get("alone"):
+    if others and audit.options.alone:
         echo(f"Not heard: {plural(len(others), 'run')} of earlier audits; --with-earlier hears them too.")
 
 
@@ -363,8 +367,8 @@ def suspects(
             {
                 "statement": listed.statement,
                 "total": listed.total,
-                "error_probability_is_guess": summary["error_probability_is_guess"],
-                "suggestion_is_calibrated": summary["suggestion_is_calibrated"],
+                "error_probability_is_guess": summary.error_probability_is_guess,
+                "suggestion_is_calibrated": summary.suggestion_is_calibrated,
                 "suspects": rows,
             }
         )

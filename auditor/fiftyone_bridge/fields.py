@@ -128,11 +128,11 @@ def load(name: str, audit_id: int | None = None) -> Columns:
         columns["given_label"] = (kind, [labels.stored(one) for one in given_names])
     # Numbers that nothing verified backs are no probabilities: FiftyOne would print them as such.
     unknown: list[float | None] = [None] * len(given)
-    is_known = not audit.summary.get("error_probability_is_guess", True)
+    is_known = not audit.summary.error_probability_is_guess
     wrong = _floats(table.error_probability.to_numpy(dtype=float)) if is_known else unknown
     of_suggestion = (
         _floats(table.suggested_probability.to_numpy(dtype=float))
-        if audit.summary.get("suggestion_is_calibrated", False)
+        if audit.summary.suggestion_is_calibrated
         else unknown
     )
     columns |= {
@@ -168,7 +168,7 @@ def load(name: str, audit_id: int | None = None) -> Columns:
             engine: _rounded(labels, arrays.array(audit.id, engine, "predicted")) for engine in engines
         }
         together = np.asarray(arrays.array(audit.id, of_numbers.TOGETHER, "predicted"))
-        half_width = float(audit.summary["half_width"])
+        half_width = audit.summary.half_width or 0.0
         columns["suggested_low"] = ("float", _floats(together - half_width))
         columns["suggested_high"] = ("float", _floats(together + half_width))
         suggested = _rounded(labels, together)

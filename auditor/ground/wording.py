@@ -5,8 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import unicodedata
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION
 
@@ -52,13 +51,8 @@ ORDER_ALONE = (
 )
 
 
-def no_suspects(summary: Mapping[str, Any]) -> str:
-    """What is said of an audit that flags no label: that there are none, or that nobody can tell.
-
-    Args:
-        summary: of the audit.
-    """
-    is_order_alone = summary.get("weights") == {} and summary.get("error_probability_is_guess", True)
+def no_suspects(*, is_order_alone: bool) -> str:
+    """Return what is said of an audit that flags no label: that there are none, or that nobody can tell."""
     return ORDER_ALONE if is_order_alone else NOTHING_STANDS_OUT
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from auditor import jobs
 from auditor.audits import arrays, kinds, tasks
 from auditor.audits.settle import noise_rate_json
-from auditor.catalog.records import Audit, Dataset, now
+from auditor.catalog.records import Audit, AuditSummary, Dataset, now
 from auditor.ground.vocabulary import SEGMENTATION
 from auditor.ground.wording import plural
 from auditor.masks import pixels
@@ -81,15 +81,15 @@ def settle(audit: Audit, dataset: Dataset) -> None:
     columns = _columns(given, suggested, class_trust, trust, largest)
     rate = _guess(largest >= 0)
     columns["error_probability"] = guess_error_probability(1 - (columns["rank"] + 0.5) / num, rate.point)
-    summary = {
-        "settled_at": now().isoformat(),
-        "task": SEGMENTATION,
-        "witnesses": list(audit.engines),
-        "noise_rate": noise_rate_json(rate),
-        "error_probability_is_guess": True,
-        "num_label_issues": int(columns["is_label_issue"].sum()),
-        "changed_pixels": float((suggested != given).sum() / max(1, int((given != IGNORED).sum()))),
-    }
+    summary = AuditSummary(
+        settled_at=now().isoformat(),
+        task=SEGMENTATION,
+        witnesses=list(audit.engines),
+        noise_rate=noise_rate_json(rate),
+        error_probability_is_guess=True,
+        num_label_issues=int(columns["is_label_issue"].sum()),
+        changed_pixels=float((suggested != given).sum() / max(1, int((given != IGNORED).sum()))),
+    )
     kinds.store(audit.id, columns, summary)
 
 

@@ -66,8 +66,8 @@ def with_masks(dataset: Dataset, audit: Audit, page: pd.DataFrame) -> pd.DataFra
 
 def statement(audit: Audit, dataset: Dataset) -> str:
     """What the audit and the people say about all masks, and what is not known."""
-    doubted = audit.summary.get("num_label_issues", 0)
-    share = audit.summary.get("changed_pixels", 0.0)
+    doubted = audit.summary.num_label_issues or 0
+    share = audit.summary.changed_pixels or 0.0
     if blind.num_judged(dataset.id):
         known = statements.noise_rate_now(audit).sentence
     else:

@@ -19,7 +19,7 @@ from auditor.audits import arrays, kinds, tasks
 from auditor.audits.settle import noise_rate_json
 from auditor.catalog import datasets
 from auditor.catalog.db import ask
-from auditor.catalog.records import Audit, Dataset, now
+from auditor.catalog.records import Audit, AuditSummary, Dataset, now
 from auditor.ground.files import written_whole
 from auditor.ground.vocabulary import REGRESSION
 from auditor.numbers.judging import judge
@@ -74,15 +74,15 @@ def settle(audit: Audit, dataset: Dataset) -> None:
         "agreement": found.num_against,
         "disagreement": np.zeros(num),
     }
-    summary = {
-        "settled_at": now().isoformat(),
-        "task": REGRESSION,
-        "witnesses": list(audit.engines),
-        "noise_rate": noise_rate_json(found.noise_rate),
-        "half_width": found.half_width,
-        "error_probability_is_guess": True,
-        "num_label_issues": int(found.is_doubtful.sum()),
-    }
+    summary = AuditSummary(
+        settled_at=now().isoformat(),
+        task=REGRESSION,
+        witnesses=list(audit.engines),
+        noise_rate=noise_rate_json(found.noise_rate),
+        half_width=found.half_width,
+        error_probability_is_guess=True,
+        num_label_issues=int(found.is_doubtful.sum()),
+    )
     kinds.store(audit.id, columns, summary)
 
 

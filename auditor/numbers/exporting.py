@@ -105,7 +105,7 @@ def _said(audit: Audit | None) -> _Said:
         return _Said({}, [])
     table = ask(scores.table, audit.id)
     predicted = np.asarray(arrays.array(audit.id, TOGETHER, "predicted"))
-    half_width = float(audit.summary["half_width"])
+    half_width = audit.summary.half_width or 0.0
     columns = {
         "is_label_issue": [str(bool(one)) for one in table.is_label_issue],
         "trust_score": [_figure(one) for one in table.trust_score],

@@ -41,7 +41,7 @@ def with_numbers(dataset: Dataset, audit: Audit, page: pd.DataFrame) -> pd.DataF
     ids = page.sample_id.to_numpy(dtype=np.int64)
     given = given_numbers(dataset)[ids]
     suggested = np.asarray(arrays.array(audit.id, TOGETHER, "predicted"))[ids]
-    half_width = float(audit.summary["half_width"])
+    half_width = audit.summary.half_width or 0.0
     return pd.DataFrame(
         {
             "sample_id": ids,

@@ -55,10 +55,10 @@ def _of_classes(standing: statements.Standing, progress: OnProgress | None) -> R
         class_reports=said.classes,
         pairs=said.class_pairs,
         splits=said.splits,
-        correlations=list(zip(audit.summary["witnesses"], audit.summary["rank_correlations"], strict=True)),
+        correlations=list(zip(audit.summary.witnesses, audit.summary.rank_correlations or [], strict=True)),
         conflicts=_conflicts(said.conflicts, dataset.class_names),
-        error_probability_is_guess=audit.summary["error_probability_is_guess"],
-        suggestion_is_calibrated=audit.summary["suggestion_is_calibrated"],
+        error_probability_is_guess=audit.summary.error_probability_is_guess,
+        suggestion_is_calibrated=bool(audit.summary.suggestion_is_calibrated),
         suspects=_suspects(audit, standing, progress),
         notes=_notes(audit, said),
     )
@@ -121,7 +121,7 @@ def _other_suspects(standing: statements.Standing, progress: OnProgress | None) 
             suggested = f"rather {names[int(row['suggested_label'])]}" if row["is_label_issue"] else ""
         else:
             given, middle = number_text(float(samples[i].number or 0.0)), float(predicted[i])
-            low, high = (middle + sign * float(audit.summary["half_width"]) for sign in (-1, 1))
+            low, high = (middle + sign * (audit.summary.half_width or 0.0) for sign in (-1, 1))
             suggested = f"{figure(middle)} ({figure(low)} to {figure(high)})"
         outcome = decided.get(i)
         found.append(
@@ -230,7 +230,7 @@ def _engine_lines(audit: Audit) -> list[EngineLine]:
 
 
 def _notes(audit: Audit, said: statements.Statements) -> list[str]:
-    notes = [said_of_trust] if (said_of_trust := audit.summary.get("trust_sentence")) else []
+    notes = [said_of_trust] if (said_of_trust := audit.summary.trust_sentence) else []
     if borrowed := arrays.heard_in_words(audit):
         notes.append(borrowed)
     if len(said.conflicts):

@@ -207,7 +207,7 @@ def draw_in(
             f"No audit has ranked the labels of {dataset_name}, so there is no head to draw from; "
             "draw for the rate, or audit first."
         )
-    guessed = share_for_head(NoiseRate(**audit.summary["noise_rate"]))
+    guessed = share_for_head(NoiseRate(**audit.summary.noise_rate))
     drawn_now = draw_zones(ranked(open_session, audit, pool), guessed, size, generator)
     zones: list[dict[str, Any]] = [
         {"name": name, "size": len(zone), "drawn": num, "probability": num / max(1, len(zone))}
@@ -237,7 +237,7 @@ def _everything(
     zone = {"name": "everything", "size": len(pool), "drawn": size, "probability": size / len(pool)}
     if audit is None:
         return zone
-    guessed = share_for_head(NoiseRate(**audit.summary["noise_rate"]))
+    guessed = share_for_head(NoiseRate(**audit.summary.noise_rate))
     likely_wrong = ranked(open_session, audit, pool)[: round(guessed * len(pool))]
     return zone | {"likely_wrong": likely_wrong.tolist()}
 

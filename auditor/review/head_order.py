@@ -169,7 +169,7 @@ def _new(open_session: Session, audit: Audit) -> Draw:
         pool[row.sample_ids] = False
     ordered = drawing.ranked(open_session, audit, np.flatnonzero(pool))
     generator = np.random.default_rng([audit.seed % 2**31, audit.id])
-    guessed = share_for_head(NoiseRate(**audit.summary["noise_rate"]))
+    guessed = share_for_head(NoiseRate(**audit.summary.noise_rate))
     head = draw_zones(ordered, guessed, min(len(ordered) // 4, drawing.FIRST_SIZE), generator).head
     zone = {
         "name": "head",

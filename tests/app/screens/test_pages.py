@@ -245,8 +245,8 @@ def test_engines__a_switch_says_whether_earlier_runs_are_heard() -> None:
     assert not app.exception
     with session() as open_session:
         found = audits.get(open_session, second)
-    assert found.options["alone"]
-    assert list(found.summary["witnesses"]) == ["choicenet"]
+    assert found.options.alone
+    assert found.summary.witnesses == ["choicenet"]
     assert not app.toggle[0].value
     assert "Also used, from earlier audits" not in texts(app)
     assert "One engine speaks." in texts(app)
@@ -482,7 +482,7 @@ def test_audit__own_features_and_changed_settings_reach_the_audit(
         run.config
         == engine_bridge.configs(["cross_entropy"], "quick", changed, on_features=True)["cross_entropy"]
     )
-    assert newest.options["features"]["name"] == "own:mine"
+    assert newest.options.features["name"] == "own:mine"
     assert plan.follow(newest.id or 0, lambda _: None).is_over
 
 
@@ -505,8 +505,8 @@ def test_audit__fine_tuning_of_a_backbone_can_be_chosen(copied_home: Path) -> No
     plan.cancel(newest.id or 0)
     with session() as open_session:
         runs = {run.engine: run.config for run in audits.runs(open_session, newest.id or 0)}
-    assert newest.options["finetune"] is True
-    assert newest.options["features"]["name"] == name
+    assert newest.options.finetune is True
+    assert newest.options.features["name"] == name
     trained = {config["network"] for config in runs.values() if "network" in config}
     assert trained == {name}
     assert (runs["l2b"]["trunk_rate"], runs["umn"]["trunk_rate"]) == (0.5, 0.1)

@@ -62,7 +62,7 @@ def test_add_pred_probs__an_array_becomes_a_witness(audited: tuple[Digits, int])
     assert photos.add_pred_probs(probs, name="my model") == own_models.Added("my model", 300, 300)
     settle.settle(audit_id)
     with session() as open_session:
-        assert "my model" in audits.get(open_session, audit_id).summary["witnesses"]
+        assert "my model" in audits.get(open_session, audit_id).summary.witnesses
     with pytest.raises(ImportRefusedError, match=r"my model holds an array of shape \(300, 9\)"):
         photos.add_pred_probs(probs[:, :9], name="my model")
 
@@ -85,7 +85,7 @@ def test_datalab__goes_both_ways(audited: tuple[Digits, int]) -> None:
     assert heard.argmax(axis=1).tolist() == theirs.predicted_label.tolist()
     settle.settle(audit_id)
     with session() as open_session:
-        assert "datalab" in audits.get(open_session, audit_id).summary["witnesses"]
+        assert "datalab" in audits.get(open_session, audit_id).summary.witnesses
     assert list(photos.to_datalab().columns) == list(theirs.columns)
 
 

@@ -113,11 +113,11 @@ def _planned(budget: float, monkeypatch: pytest.MonkeyPatch) -> Audit:
 def test_plan__takes_the_first_that_fits(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add_dataset("few", num=40)
     whole = _planned(1e9, monkeypatch)
-    assert (len(whole.engines), whole.options["map"]) == (5, "umap")
-    assert "heads" not in whole.options
+    assert (len(whole.engines), whole.options.map) == (5, "umap")
+    assert not whole.options.heads
     heads = _planned(500.0, monkeypatch)
-    assert heads.options["heads"] == ["coteaching", "umn", "l2b", "choicenet"]
+    assert heads.options.heads == ["coteaching", "umn", "l2b", "choicenet"]
     least = _planned(1.0, monkeypatch)
-    assert (least.engines, least.options["map"]) == (["cross_entropy"], "pca")
-    assert "no other engine" in least.options["budget"]["does"]
-    assert sum(least.options["estimate"].values()) == 10.0 * 6
+    assert (least.engines, least.options.map) == (["cross_entropy"], "pca")
+    assert "no other engine" in least.options.budget["does"]
+    assert sum(least.options.estimate.values()) == 10.0 * 6

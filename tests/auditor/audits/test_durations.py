@@ -16,7 +16,7 @@ from auditor.bridges import engine_bridge
 from auditor.bridges.engine_bridge import configs
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
-from auditor.catalog.records import Audit, Dataset, EngineRun, NewEngineRun
+from auditor.catalog.records import Audit, AuditPlan, Dataset, EngineRun, NewEngineRun, values_of
 from tests.auditor.catalogs import add_dataset, queued_audit
 
 HALF = {"status": "running", "progress": 0.5, "seconds": 30.0}
@@ -26,11 +26,11 @@ ESTIMATE = {"umn": 50.0, "l2b": 20.0, "choicenet": 10.0}
 
 def planned_audit(estimate: dict[str, float]) -> Audit:
     """One that is in no catalog."""
-    return Audit(id=1, **dataclasses.asdict(queued_audit(options={"estimate": estimate})))
+    return Audit(id=1, **values_of(queued_audit(options=AuditPlan(estimate=estimate))))
 
 
 def add_audit(estimate: dict[str, float], **runs: dict[str, object]) -> int:
-    audit = dataclasses.replace(queued_audit(add_dataset()), options={"estimate": estimate})
+    audit = dataclasses.replace(queued_audit(add_dataset()), options=AuditPlan(estimate=estimate))
     with session() as open_session:
         rows = [NewEngineRun(engine=name, **values) for name, values in runs.items()]
         return audits.create(open_session, audit, rows)
@@ -185,12 +185,13 @@ def test_planned_whole__stages_come_before_engines_that_train_side_by_side(
     estimate = {"embedding": 40.0, "start": 5.0, "umn": 7.0, "l2b": 6.0}
     audit = planned_audit(estimate)
     assert durations.planned_whole(audit) == 58
-    audit.options["threads"] = {"umn": 1, "l2b": 1}
+    audit.options.threads.update(umn=1, l2b=1)
     assert durations.planned_whole(audit) == 45 + 7
     trials = [
         {"name": f"trial-{number}", "share": 0.2, "threads": 1, "after": ["warmup"]} for number in (0, 1)
     ]
-    audit.options["parts"] = {"l2b": [{"name": "warmup", "share": 0.1, "threads": 1, "after": []}, *trials]}
+    warmup = {"name": "warmup", "share": 0.1, "threads": 1, "after": []}
+    audit.options.parts["l2b"] = [warmup, *trials]
     assert durations.planned_whole(audit) == 45 + 7  # all of it beside umn
-    del audit.options["estimate"]["umn"]
+    del audit.options.estimate["umn"]
     assert durations.planned_whole(audit) == pytest.approx(45 + 0.6 + 1.2 + 3.0)  # both trials at once

@@ -253,8 +253,8 @@ def test_plan__parts_compute_with_the_threads_of_their_engine(
         audit_id = plan.plan("digits", engines, device="cpu")
         with session() as open_session:
             options = audits.get(open_session, audit_id).options
-        assert options["threads"]["coteaching"] == threads
-        assert {part["threads"] for part in options["parts"]["coteaching"]} == {threads}
+        assert options.threads["coteaching"] == threads
+        assert {part["threads"] for part in options.parts["coteaching"]} == {threads}
 
 
 def test_audit__side_by_side_with_a_search_in_parts_ends_with_the_bits_of_one_after_another(
@@ -272,7 +272,7 @@ def test_audit__side_by_side_with_a_search_in_parts_ends_with_the_bits_of_one_af
         audit_id = plan.plan("digits", engines, options=short, map_method="pca", device="cpu")
         monkeypatch.setenv(executors.VARIABLE, "processes:2")
         with session() as open_session:
-            parts = audits.get(open_session, audit_id).options["parts"].get("coteaching", [])
+            parts = audits.get(open_session, audit_id).options.parts.get("coteaching", [])
         left_behind = Path(f"{arrays.engine_folder(audit_id, 'coteaching')}{tasks.PARTS}")
         if parts:
             left_behind.parent.mkdir(parents=True, exist_ok=True)

@@ -68,7 +68,7 @@ def test_audit__own_features_find_the_wrong_labels(imported: Digits, tmp_path: P
     assert trained.provenance["is_out_of_sample"]
     assert stages == {"votes", *(f"fold {number}" for number in range(1, 6))}
     assert trained.progress == 1.0
-    assert audit.options["features"]["name"] == "own:pixels"
+    assert audit.options.features["name"] == "own:pixels"
     assert arrays.signal_names(audit_id, "neighbours") == ["agreement"]
     assert arrays.evidence(audit_id, 3).headline
 
@@ -149,10 +149,10 @@ def test_audit__an_engine_on_images_and_on_features_both_speak(imported: Digits)
     assert arrays.runs_that_speak(second) == speak
     with session() as open_session:
         audit = audits.get(open_session, second)
-    assert audit.summary["runs"] == speak
-    assert set(audit.summary["witnesses"]) == set(speak)
-    assert "neighbours" in audit.summary["weights"]
-    assert "cross_entropy_on_images" not in audit.summary["weights"]  # it learned the labels that it judges
+    assert audit.summary.runs == speak
+    assert set(audit.summary.witnesses) == set(speak)
+    assert "neighbours" in audit.summary.weights
+    assert "cross_entropy_on_images" not in audit.summary.weights  # it learned the labels that it judges
     assert f"cross_entropy_on_images (audit {first})" in arrays.heard_in_words(audit)
     assert arrays.describe(second, "cross_entropy_on_images")["title"].endswith(", on images")
     np.testing.assert_array_equal(
@@ -249,7 +249,7 @@ def test_audit__finetune_trains_the_backbone_on_the_images(
         audit = audits.get(open_session, audit_id)
     kept = {name: trained.config[name] for name in ("network", "weights", "image_side", "epochs")}
     assert kept == {"network": TINY, "weights": str(path), "image_side": 16, "epochs": 2}
-    assert trained.provenance["notes"]["weights_sha256"] == audit.options["features"]["sha256"]
+    assert trained.provenance["notes"]["weights_sha256"] == audit.options.features["sha256"]
     assert arrays.embeddings(audit_id, "cross_entropy").shape == (300, 96)
     # The engine that needs features still has those of the network as it came, and there is a map of both; beside
     # them that of an earlier run of the same engine, which saw the images alone.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import shutil
@@ -123,8 +124,8 @@ def test_plan__heavy_noise_is_trained_in_two_rounds(
     _, audit_id = audited
     with session() as open_session:
         summary = audits.get(open_session, audit_id).summary
-        guess = {"noise_rate": summary["noise_rate"] | {"point": rate}}
-        audits.change(open_session, audit_id, summary=summary | guess)
+        guess = summary.noise_rate | {"point": rate}
+        audits.change(open_session, audit_id, summary=dataclasses.replace(summary, noise_rate=guess))
     with session() as open_session:
         assert audits.run(open_session, plan_again(**asked), "cross_entropy").config["rounds"] == rounds
 
@@ -303,7 +304,7 @@ def test_settle__hears_the_latest_run_of_every_engine(audited: tuple[Digits, int
     assert arrays.runs_that_speak(second) == {"choicenet": second, "cross_entropy": first}
     with session() as open_session:
         audit = audits.get(open_session, second)
-    assert set(audit.summary["witnesses"]) == {"choicenet", "cross_entropy"}
+    assert set(audit.summary.witnesses) == {"choicenet", "cross_entropy"}
     assert arrays.heard_in_words(audit) == "Also used, from earlier audits: cross_entropy (audit 1)."
     np.testing.assert_array_equal(
         arrays.pred_probs(second, "cross_entropy"), arrays.pred_probs(first, "cross_entropy")
@@ -328,7 +329,7 @@ def test_settle__an_audit_may_speak_for_itself(audited: tuple[Digits, int], run:
     assert code == 0, err
     assert "cross_entropy: cross_entropy on images, audit 1" in out
     with session() as open_session:
-        assert set(audits.get(open_session, second).summary["witnesses"]) == {"choicenet", "cross_entropy"}
+        assert set(audits.get(open_session, second).summary.witnesses) == {"choicenet", "cross_entropy"}
         assert not scores.table(open_session, second).trust_score.equals(alone.trust_score)
     told = json.loads(run("runs", "digits", "--alone", "--json")[1])
     assert (told["audit_id"], told["alone"], [one["name"] for one in told["runs"]]) == (
@@ -349,7 +350,7 @@ def test_hear__what_speaks_is_what_spoke_where_settling_fails(
     with pytest.raises(ZeroDivisionError):
         settle.hear(audit_id, alone=True)
     with session() as open_session:
-        assert "alone" not in audits.get(open_session, audit_id).options
+        assert not audits.get(open_session, audit_id).options.alone
 
 
 def test_verified_rows__what_an_earlier_run_that_speaks_was_told_counts_as_treated(

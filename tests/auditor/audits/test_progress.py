@@ -13,6 +13,7 @@ import pytest
 from auditor.audits import progress, settle, statements
 from auditor.catalog import audits, scores
 from auditor.catalog.db import session
+from auditor.catalog.records import AuditSummary
 from auditor.ground.wording import no_suspects
 from auditor.review import blind, decisions, drawing
 from auditor.statistics.rates.noise import ErrorsLeft
@@ -73,7 +74,10 @@ def test_end__says_what_the_last_ones_were_and_that_nothing_stands_out(audited: 
         "Every suspect here is checked. Of the last 10 checked labels 6 were wrong. The list goes on: of the next "
         "40 up to about 24 may be wrong too."
     )
-    pooled, ranked = no_suspects({"weights": {"a": 1.0}}), no_suspects({"weights": {}})
+    pooled, ranked = (
+        no_suspects(is_order_alone=AuditSummary(weights=weights).is_order_alone)
+        for weights in ({"a": 1.0}, {})
+    )
     assert pooled == "Nothing stands out. Check 20 at random to be sure."
     assert "an order and no cut" in ranked
     assert replace(seen, num_suspects=0).end == seen.nothing == ranked

@@ -82,7 +82,7 @@ def test_after_verdicts__twenty_rank_the_rest_anew_and_leave_what_is_decided(
     assert not before.drop(index=seen).loc[rest.index].trust_score.is_monotonic_increasing
     assert (rest.is_label_issue == (rest.trust_score < 0.5)).all()
     assert rest.error_probability.to_numpy() == pytest.approx(1 - rest.trust_score.to_numpy())
-    assert audit.summary["num_label_issues"] == int(after.is_label_issue.sum())
+    assert audit.summary.num_label_issues == int(after.is_label_issue.sum())
     assert arrays.ranked_at(audit) != arrays.ranked_at(was)
     worst = arrays.worst_of(audit, np.arange(len(after)), most=300)
     assert worst["rank"].tolist() == after["rank"].loc[worst.sample_id].tolist()

@@ -88,7 +88,7 @@ def test_settle__stopped_in_the_middle(
     with session() as open_session:
         later = scores.table(open_session, audit_id)
         assert len(later)
-        settled_at = audits.get(open_session, audit_id).summary["settled_at"]
+        settled_at = audits.get(open_session, audit_id).summary.settled_at
         open_session.execute(text("UPDATE score SET disagreement = 7"))
         earlier = scores.table(open_session, audit_id)
     settler = subprocess.Popen(
@@ -105,7 +105,7 @@ def test_settle__stopped_in_the_middle(
     with session() as open_session:
         seen = scores.table(open_session, audit_id)
         pd.testing.assert_frame_equal(seen, later if is_later else earlier)
-        assert (audits.get(open_session, audit_id).summary["settled_at"] != settled_at) == is_later
+        assert (audits.get(open_session, audit_id).summary.settled_at != settled_at) == is_later
     if ends == "goes on":
         settler.communicate("\n")
         assert settler.returncode == 0

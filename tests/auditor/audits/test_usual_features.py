@@ -46,7 +46,8 @@ def test_audit__photos_are_seen_through_what_comes_with_the_installation(photos:
     ran = CliRunner().invoke(cli, arguments)
     assert ran.exit_code == 0, ran.output
     assert f"Features of {BOTH.replace(',', ' at 224 px and ')} at 224 px, 1 view" in ran.stderr
-    seen = reading.audited(photos)[1].options["features"]
+    seen = reading.audited(photos)[1].options.features
+    assert seen is not None
     assert (seen["name"], seen["views"]) == (BOTH, 1)
 
 

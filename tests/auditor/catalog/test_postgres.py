@@ -53,7 +53,7 @@ def test_postgres__import_to_export(
     with db.session() as session:
         standing = reviews.decisions(session, dataset_id).values()
         assert [row.decision for row in standing] == ["relabel"]
-        assert audits.get(session, audit_id).summary["num_label_issues"] >= 0
+        assert audits.get(session, audit_id).summary.num_label_issues >= 0
     assert decision_files.apply_file("digits", tmp_path / "out.csv")["unchanged"] == 1
     assert not (home / "catalog.db").exists()
     api.remove("digits")

@@ -63,7 +63,7 @@ def test_every_surface_says_the_same(worked_on: tuple[Digits, int], run: Run, tm
         exported = sum(row["is_label_issue"].lower() == "true" for row in csv.DictReader(file))
     fiftyone = fields.load("digits").values["is_label_issue"]
     assert suspects > 0
-    assert {audit.summary["num_label_issues"], exported, sum(fiftyone)} == {suspects}
+    assert {audit.summary.num_label_issues, exported, sum(fiftyone)} == {suspects}
     in_table = api.Dataset("digits").suspects(suspects)
     assert len(in_table) == suspects
     told = json.loads(run("suspects", "digits", "--top", str(suspects), "--json")[1])
@@ -126,7 +126,7 @@ def test_every_command_python_and_fiftyone_count_the_same(
         assert row["rank"] == columns["suspicion_rank"][at]
         said_of_it = [row["trust_score"], table.trust_score[at], float(standing.trust_score[at])]
         assert said_of_it == pytest.approx([columns["trust_score"][at]] * 3, abs=1e-6)
-        if not audit.summary["error_probability_is_guess"]:
+        if not audit.summary.error_probability_is_guess:
             assert row["error_probability"] == pytest.approx(columns["error_probability"][at], abs=1e-6)
         assert row["agreement"] == columns["engines_against"][at]
 
@@ -165,7 +165,7 @@ def test_every_command_python_and_fiftyone_count_the_same(
 
     # Who speaks.
     names = [one.name for one in arrays.speaking_runs(audit_id)]
-    assert names == audit.summary["witnesses"] == [one["engine"] for one in status["audits"][0]["engines"]]
+    assert names == audit.summary.witnesses == [one["engine"] for one in status["audits"][0]["engines"]]
 
 
 def test_every_screen_shows_the_same(worked_on: tuple[Digits, int]) -> None:
@@ -181,7 +181,7 @@ def test_every_screen_shows_the_same(worked_on: tuple[Digits, int]) -> None:
     assert bench.progress(where)["found"] == status.found == said.errors_left.found
     known = said.errors_left.point if said.errors_left.has_middle else None
     assert bench.progress(where)["expected_left"] == known
-    assert int(readers.score_table(audit).is_label_issue.sum()) == audit.summary["num_label_issues"]
+    assert int(readers.score_table(audit).is_label_issue.sum()) == audit.summary.num_label_issues
     assert readers.findings(audit).said.errors_left == said.errors_left
     home = screen("home")
     assert f"{status.found} wrong" in home

@@ -296,7 +296,7 @@ def test_draw__for_the_rate_keeps_what_the_ranking_thought_wrong(audited: tuple[
     drawn = verify_truthfully(digits, 120)
     assert (drawn.audit_id, drawn.head, drawing.zones_in_words(drawn)) == (audit_id, [], "")
     with session() as open_session:
-        share = share_for_head(NoiseRate(**audits.get(open_session, audit_id).summary["noise_rate"]))
+        share = share_for_head(NoiseRate(**audits.get(open_session, audit_id).summary.noise_rate))
         ranking = drawing.ranked(open_session, audits.get(open_session, audit_id), np.arange(300))
     assert drawn.likely_wrong == ranking[: round(share * 300)].tolist()
     verified = verifying.rows(1)

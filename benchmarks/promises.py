@@ -27,18 +27,15 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 
 from auditor.statistics import (
-    Looks,
     Verified,
     combine,
     draw_zones,
     promises,
-    running_promises,
     share_for_head,
     witness_from_probabilities,
 )
 from auditor.statistics.rates.noise import noise_rate_from_verified
 from auditor.statistics.rates.verified import given_margins
-from auditor.statistics.rates.zones import head_size
 from benchmarks import backbones
 
 ROOT = Path(__file__).resolve().parent
@@ -56,7 +53,7 @@ LOOKS = (50, 100, 200, 400, 800, 1600)
 LEVELS = (0.05, 0.10, 0.20)
 NUM_ROWS = 50_000
 WIDTH_LOOKS = 200
-KINDS = ("uniform", "head", "running")
+KINDS = ("uniform", "head")
 STRATA = "uniform, in strata"
 """A uniform draw that is counted by what the ranking thought wrong before it."""
 SHARPENED = (
@@ -94,7 +91,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     kept = json.loads(arguments.out.read_text())["rows"] if arguments.out.exists() else []
-    rows = {(row["network"], row["labels"]): row for row in kept if "running" in row}
+    rows = {(row["network"], row["labels"]): row for row in kept if "head" in row}
     began = time.monotonic()
     for network, labels, trust, given, truth, guessed in _sets(arguments):
         row: dict[str, Any] = rows.get((network, labels), {})
@@ -110,7 +107,6 @@ def main() -> None:
             }
             for kind in ("uniform", "head"):
                 row[kind] = measure(trust, given, truth, kind, arguments.draws, guessed=guessed)
-            row["running"] = measure_running(trust, given, truth, arguments.draws, guessed=guessed)
         order = np.argsort(trust, kind="stable")
         row[STRATA] = {"interval": _interval(order, given, truth, STRATA, arguments.draws, guessed)}
         rows[network, labels] = row
@@ -215,47 +211,6 @@ def measure(
     }
 
 
-def measure_running(
-    trust: NDArray[np.float64],
-    given: NDArray[np.int64],
-    truth: NDArray[np.int64],
-    num_draws: int,
-    *,
-    guessed: float,
-    looks: Sequence[int] = LOOKS,
-) -> dict[str, Any]:
-    """The promise that holds at every look: people look at the head in random order and read after each of
-    ``looks``.
-
-    ``broken`` is the share of draws in which any list at any level and any reading held more false flags than said.
-    """
-    is_wrong, order = given != truth, np.argsort(trust, kind="stable")
-    head = order[: head_size(guessed, len(order), WIDTH_LOOKS)]
-    recall = {q: np.zeros(len(looks)) for q in LEVELS}
-    broken = 0
-    for seed in range(num_draws):
-        places = np.random.default_rng([seed, 7]).permutation(len(head))
-        is_broken = False
-        for number, num in enumerate(looks):
-            seen = places[: min(num, len(head))]
-            found = running_promises(Looks(seen, ~is_wrong[head[seen]]), len(head), levels=LEVELS)
-            for q, one in found.items():
-                left = head[np.setdiff1d(np.arange(one.length), seen)]
-                recall[q][number] += is_wrong[left].sum() / is_wrong.sum() / num_draws
-                is_broken |= bool(len(left)) and bool((~is_wrong[left]).mean() > q)
-        broken += is_broken
-    needed = {
-        f"{q:.2f}": next((num for num, found in zip(looks, recall[q], strict=True) if found >= USEFUL), None)
-        for q in LEVELS
-    }
-    return {
-        "looks_needed": needed,
-        "recall": {f"{q:.2f}": found.tolist() for q, found in recall.items()},
-        "broken": broken / num_draws,
-        "head": len(head),
-    }
-
-
 def _interval(
     order: NDArray[np.intp],
     given: NDArray[np.int64],
@@ -299,14 +254,12 @@ def page(found: Mapping[str, Any]) -> str:
         "",
         f"{found['draws']} draws a cell; rankings of pretrained networks on CIFAR-10N (50,000 labels, human "
         "errors), and of the consensus where a row says so; verdicts = the truth. "
-        "The head is cut at twice the share that the predictions alone guess; 70 % of the looks are there. "
-        "*Running* is the promise that holds at every look and level together: all looks are in the head, in "
-        "random order.",
+        "The head is cut at twice the share that the predictions alone guess; 70 % of the looks are there.",
         "",
         "## Looks for a list with half of all wrong labels",
         "",
         "| network, labels | wrong (guessed) | "
-        + " | ".join(f"at {100 * q:.0f} %: uniform / head / running" for q in LEVELS)
+        + " | ".join(f"at {100 * q:.0f} %: uniform / head" for q in LEVELS)
         + " |",
         "| --- | --- |" + " --- |" * len(LEVELS),
     ]
@@ -314,11 +267,7 @@ def page(found: Mapping[str, Any]) -> str:
         cells = [" / ".join(_looks(row[kind]["looks_needed"][f"{q:.2f}"]) for kind in KINDS) for q in LEVELS]
         wrong = f"{100 * row['share_wrong']:.1f} % ({100 * row['guessed_share']:.1f} %)"
         lines.append(f"| {row['network']}, {row['labels']} | {wrong} | " + " | ".join(cells) + " |")
-    broken = [row["running"]["broken"] for row in found["rows"]]
     lines += [
-        "",
-        f"Running lists held more false flags than said, at any reading or level, in {max(broken):.1%} of the "
-        "draws of a set at most; 5 % are allowed.",
         "",
         f"## At {WIDTH_LOOKS} looks: share of false flags / recall",
         "",

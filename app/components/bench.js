@@ -418,8 +418,8 @@ class Bench {
   // The rest was ranked anew. What is in view stays in view; what follows it is the new order's.
   followRanking(says) {
     if (says) this.tell(says);
-    const { undecided, order, sort } = this.data.queue;
-    if (!undecided || order || sort === "files" || this.mode === "cards") return; // the next card is of the new order
+    const { undecided, sort } = this.data.queue;
+    if (!undecided || sort === "files" || this.mode === "cards") return; // the next card is of the new order
     this.pages = [null];
     this.load(null, { keep: true, stay: true });
   }

@@ -52,7 +52,6 @@ function drawFigures(bench) {
     const pace = progress.per_minute ? ` Your pace: ${progress.per_minute.toFixed(1)} a minute.` : "";
     const whole = `${said(progress.decided)} samples of the dataset are checked, ${said(progress.found)} labels found wrong.${pace}`;
     line.push(
-      progress.promise ? el("p", { class: "promise", text: progress.promise }) :
       el("details", { class: "stopping", open: Boolean(stats.querySelector("details[open]")) }, [
         el("summary", { text: "why?" }), el("span", { text: [whole, progress.sentence].filter(Boolean).join(" ") }),
       ]),
@@ -149,7 +148,7 @@ function sizeButtons(bench) {
 }
 
 // The filters above the bench fold away; this opens them. Where there are none, nothing is drawn.
-const WHOLE_QUEUE = ["undecided", "issues", "decided", "disputed", "order", "count_shown", "sort"]; // the choice in the bar
+const WHOLE_QUEUE = ["undecided", "issues", "decided", "disputed", "sort"]; // the choice in the bar
 function filterButton(queue) {
   const page = document.documentElement;
   if (!document.querySelector(".st-key-suspects_filters")) return null;

@@ -15,8 +15,6 @@ from app.session.words import plain
 from auditor.audits import arrays, queues
 from auditor.catalog.records import Audit, Dataset
 from auditor.catalog.scores import STRONG_DISAGREEMENT
-from auditor.ground.wording import plural
-from auditor.review import head_order
 from auditor.statistics import MOST_SPLITS
 
 SHOW = {
@@ -25,7 +23,6 @@ SHOW = {
     "everything": "Everything",
     "decided": "Checked",
     "disputed": "People differ",
-    "order": "Head in random order",
 }
 WHERE: dict[str, dict[str, Any]] = {
     "suspects": {"undecided": True, "issues": True},
@@ -33,7 +30,6 @@ WHERE: dict[str, dict[str, Any]] = {
     "everything": {},
     "decided": {"decided": True},
     "disputed": {"disputed": True},
-    "order": {"undecided": True, "order": True},
 }
 """What each choice asks of a queue."""
 SEARCH = "suspects_search"
@@ -57,8 +53,6 @@ def choose(dataset: Dataset, audit: Audit, bar: DeltaGenerator) -> dict[str, Any
         st.container(key="bench_slot").html("<span></span>")
         shown = _select(dataset, "Show", list(SHOW), SHOW.__getitem__, state.QUEUE_SHOW, width=QUEUE_WIDTH)
     queue = dict(WHERE[shown])
-    if queue.get("order"):
-        return queue | _promise_while_reviewing(audit)
     with bar:
         order = _select(dataset, "Sort", list(SORT), SORT.__getitem__, "suspects_sort", width=SORT_WIDTH)
     if order == "files":
@@ -106,20 +100,6 @@ def choose(dataset: Dataset, audit: Audit, bar: DeltaGenerator) -> dict[str, Any
 
 def _clear(dataset: str, *filters: str) -> None:
     kept.put(dataset, **{key: state.NO_FILTER[key] for key in filters})
-
-
-def _promise_while_reviewing(audit: Audit) -> dict[str, Any]:
-    """Nothing narrows the head in random order; a person chooses whether looks at suggestions back a promise."""
-    head_order.start(audit.id)
-    key = f"count_shown_{audit.id}"
-    says = "how clean the rest is" if st.session_state.get(key) else "how many are looked at"
-    num_drawn = head_order.num_blind_first(audit.id)
-    later = f" Left out until a blind look (Verify): {plural(num_drawn, 'label')} of a later draw."
-    st.caption(
-        f"The most suspicious labels in random order: after every look a line below says {says}. {head_order.SHOWN}"
-        f"{later if num_drawn else ''}"
-    )
-    return {"count_shown": st.checkbox("Promise anyway", key=key)}
 
 
 def _search(dataset: Dataset, bar: DeltaGenerator) -> str:

@@ -16,7 +16,7 @@ from auditor.audits import statements
 from auditor.audits.statements import Standing
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import LEVELS
-from auditor.review import drawing, head_order, verifying
+from auditor.review import drawing, verifying
 from auditor.statistics import MoreRows, NoiseRate, Promise, first_interval, noise
 
 CURVE = tuple(sorted({0.02, 0.03, 0.07, 0.15, 0.30, *LEVELS}))
@@ -43,7 +43,6 @@ def so_far(dataset: Dataset, audit: Audit | None, *, judged: int) -> None:
         st.caption(
             "No promise about the list yet.", help=plain(_first(statements.promises(standing)).sentence)
         )
-    _at_any_moment(audit)
 
 
 def before_draw(*, size: int, labeled: int) -> None:
@@ -86,7 +85,7 @@ def picture(dataset: Dataset, audit: Audit | None, next_step: Callable[[], None]
             if standing is None:
                 st.write("After an audit these samples also say how many suspects are false.")
             else:
-                _promises(audit, standing)
+                _promises(standing)
 
 
 def _rate(dataset: Dataset, standing: Standing | None, rate: NoiseRate) -> None:
@@ -100,7 +99,7 @@ def _rate(dataset: Dataset, standing: Standing | None, rate: NoiseRate) -> None:
     )
 
 
-def _promises(audit: Audit | None, standing: Standing) -> None:
+def _promises(standing: Standing) -> None:
     found = statements.promises(standing, levels=CURVE)
     kept = {q: one for q, one in found.items() if one.is_kept}
     if kept:
@@ -110,14 +109,6 @@ def _promises(audit: Audit | None, standing: Standing) -> None:
     else:
         st.subheader("No promise about the list yet", anchor=False)
         st.caption("The samples so far are too few for one.", help=plain(found[LEVELS[1]].sentence))
-    _at_any_moment(audit)
-
-
-def _at_any_moment(audit: Audit | None) -> None:
-    """What the blind looks promise whenever people stop; nothing without a draw for promises of this audit."""
-    running = head_order.blind(audit.id) if audit is not None else None
-    if running is not None:
-        st.caption(f"At any moment: {plain(running.sentence)}")
 
 
 def _standing(dataset: Dataset, audit: Audit | None) -> tuple[Standing | None, NoiseRate]:

@@ -24,7 +24,7 @@ from auditor.ground.errors import AuditorError, CatalogError, NotFoundError, Rev
 from auditor.ground.settings import Settings, settings
 from auditor.ground.vocabulary import CLASSIFICATION, DISPUTED, RULING
 from auditor.ground.wording import evidence, odds_of_suggestion, odds_of_wrong, percent
-from auditor.review import decisions, head_order, schema
+from auditor.review import decisions, schema
 
 MOST_DRAWN = 60_000
 """Points of a map that travel to the browser first, under a megabyte; a region is looked up among all samples."""
@@ -289,19 +289,8 @@ def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
         "expected_left": seen.left.point if seen.left.has_middle else None,
         "sentence": seen.advice,
         "end": seen.end,
-        "promise": _of_order(audit, where),
         "moved": None if moved is None else moved.sentence,
     }
-
-
-def _of_order(audit: Audit, where: Mapping[str, Any]) -> str:
-    """What can be promised while the head is reviewed in random order; empty for another queue."""
-    found = head_order.shown(audit.id) if where.get("order") else None
-    if found is None:
-        return ""
-    if where.get("count_shown"):
-        return f"{found.sentence} {found.caution}".rstrip()
-    return f"{found.num_looks:,} of the {found.num_head:,} labels of the head are looked at."
 
 
 def map_bytes(audit_id: int, engine: str, box: Box | None = None) -> bytes:

@@ -33,10 +33,6 @@ class Where(Body):
     engine: Text | None = None
     region: Region | None = None
     disputed: StrictBool | None = None
-    order: StrictBool | None = None
-    """The head in random order (``head_order``)."""
-    count_shown: StrictBool | None = None
-    """Looks with the suggestion in view back a promise: a person chose so."""
     by: Text | None = None
     search: Text | None = None
     sort: Literal["files"] | None = None

@@ -19,7 +19,6 @@ from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Review
 from auditor.ground.errors import NotFoundError
 from auditor.ground.settings import Settings, settings
-from auditor.review import head_order
 from auditor.review import log as decision_log
 
 MAX_PAGE = 300
@@ -94,13 +93,10 @@ def deal(
 def sizes(audit: Audit, where: Mapping[str, Any]) -> tuple[int | None, int | None, int | None]:
     """Return how many samples a queue holds now, with its checked ones, and how many of those are checked.
 
-    The first is None where only the queue's pages tell (``_page``); the other two also for a queue in random order.
+    The first is None where only the queue's pages tell (``_page``).
     """
     if where.get("engine") is not None:
         return None, None, None
-    if where.get("order"):
-        order = head_order.of_audit(audit.id)
-        return 0 if order is None else len(head_order.waiting(order)), None, None
     asked = suspect_filter({**where, "undecided": False, "decided": False}, audit)
     whole = _whole_count(audit, asked)
     checked = ask(scores.count, audit, dataclasses.replace(asked, only_decided=True))
@@ -237,8 +233,6 @@ def _page(
     open_session: Session, audit: Audit, where: Mapping[str, Any], after: int | None, limit: int
 ) -> pd.DataFrame:
     """A page of the queue. What one engine sees is no column, so its rows are picked page by page."""
-    if where.get("order"):
-        return _page_in_order(open_session, audit, where, after, limit)
     engine = where.get("engine")
     if where.get("region") is not None and engine is None and not by_sample(where):
         return _page_of_region(open_session, audit, where, after, limit)
@@ -276,22 +270,6 @@ def _page_of_region(
         if found >= limit:
             break
     return pd.concat(picked, ignore_index=True) if found else picked[0]
-
-
-def _page_in_order(
-    open_session: Session, audit: Audit, where: Mapping[str, Any], after: int | None, limit: int
-) -> pd.DataFrame:
-    """A page of the head in its random order: the places there stand for ranks."""
-    order = head_order.of_audit(audit.id)
-    if order is None:
-        raise NotFoundError(f"Audit {audit.id} has no random order of its head yet; open the queue again.")
-    place_of = head_order.waiting(order, after=after)
-    if (reviewer := where.get("free_for")) is not None:
-        held = claims.holders(open_session, audit.dataset_id, list(place_of), apart_from=str(reviewer))
-        place_of = {sample: place for sample, place in place_of.items() if sample not in held}
-    page = scores.page_of(open_session, audit, list(place_of)[:limit])
-    page["rank"] = [place_of[int(one)] for one in page.sample_id]
-    return page.sort_values("rank", ignore_index=True)
 
 
 def contains(polygon: NDArray[np.float64], points: NDArray[np.floating]) -> NDArray[np.bool_]:

@@ -380,7 +380,7 @@ class DrawTable(SQLModel, table=True):
     sample_ids: list[int] = Field(sa_column=Column(JSON, nullable=False))
     """In drawing order; rows at even places calibrate, rows at odd places may be trusted."""
     purpose: str = RATE
-    """One of ``vocabulary.PURPOSES``, or ``vocabulary.HEAD_ORDER``."""
+    """One of ``vocabulary.PURPOSES``."""
     audit_id: int | None = None
     """The audit whose ranking the zones are of; None for a draw before any audit."""
     zones: list[dict[str, Any]] = Field(default_factory=list, sa_column=Column(JSON, nullable=False))

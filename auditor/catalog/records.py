@@ -275,7 +275,7 @@ class NewDraw:
     sample_ids: list[int]
     """In drawing order; rows at even places calibrate, rows at odd places may be trusted."""
     purpose: str = RATE
-    """One of ``vocabulary.PURPOSES``, or ``vocabulary.HEAD_ORDER``."""
+    """One of ``vocabulary.PURPOSES``."""
     audit_id: int | None = None
     """The audit whose ranking the zones are of; None for a draw before any audit."""
     zones: list[dict[str, Any]] = field(default_factory=list)

@@ -581,8 +581,6 @@ def suspects(
 )
 @click.option("--draw-id", type=click.IntRange(1), metavar="N", help="Write the file of draw N again.")
 @click.option("--apply", "apply_path", type=click.Path(path_type=Path), help="The filled CSV.")
-@click.option("--so-far", is_flag=True, help="What the looks so far promise, at whichever look you stop.")
-@click.option("--count-shown", is_flag=True, help="With --so-far: also by looks with the suggestion in view.")
 @REVIEWER
 @FORCE
 @AS_JSON
@@ -595,8 +593,6 @@ def verify(
     tolerance: float | None,
     draw_id: int | None,
     apply_path: Path | None,
-    so_far: bool,
-    count_shown: bool,
     reviewer: str | None,
     force: bool,
     as_json: bool,
@@ -609,19 +605,11 @@ def verify(
     from auditor.cli import output
     from auditor.review import draw_files, drawing
 
-    if sum(one is not None for one in (draw, draw_id, apply_path)) + so_far != 1:
-        raise click.UsageError(
-            "Use one of --draw N --out FILE, --draw-id N --out FILE, --apply FILE and --so-far."
-        )
-    if count_shown and not so_far:
-        raise click.UsageError("--count-shown goes with --so-far.")
-    if out is None and apply_path is None and not so_far:
+    if sum(one is not None for one in (draw, draw_id, apply_path)) != 1:
+        raise click.UsageError("Use one of --draw N --out FILE, --draw-id N --out FILE and --apply FILE.")
+    if out is None and apply_path is None:
         raise click.UsageError("--draw and --draw-id need --out FILE.")
     refuse(name, "verify", others=TASKS)
-    if so_far:
-        refuse_beside("--so-far", ("out", "seed", "force", "purpose", "tolerance"), "leave it out")
-        output.promised_so_far(name, count_shown=count_shown, as_json=as_json)
-        return
     if apply_path is not None:
         refuse_beside("--apply", ("out", "seed", "force", "purpose", "tolerance"), "leave it out")
         counts = draw_files.apply_csv(name, apply_path, reviewer=reviewer_or_login(reviewer))

@@ -25,15 +25,15 @@ from auditor.catalog.db import ask, damaged_value
 from auditor.catalog.records import Audit, Dataset
 from auditor.cli.options import echo
 from auditor.experiments.before_after import BeforeAfter
-from auditor.ground.errors import AuditFailedError, AuditorError, CatalogBusyError, VerificationError
+from auditor.ground.errors import AuditFailedError, AuditorError, CatalogBusyError
 from auditor.ground.progress import OnProgress, Progress
 from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION, SEGMENTATION
 from auditor.ground.wording import duration, kind_of_labels, no_suspects, percent, plural
 from auditor.masks import listing as masks
 from auditor.outputs.report import conflict_sentence
 from auditor.pictures.sources import printable
-from auditor.review import blind, decisions, drawing, head_order, people
-from auditor.statistics import Interval, Promise, RunningPromise
+from auditor.review import blind, decisions, drawing, people
+from auditor.statistics import Interval, Promise
 
 MOST_PROBLEMS = 20
 """Rows that are listed one by one; the rest is counted."""
@@ -289,30 +289,6 @@ def _judged(share: Interval, what: str) -> str:
     return f"{share.num_hits} of {share.num_rows} {what} ({percent(share.low)} to {percent(share.high)})"
 
 
-def promised_so_far(name: str, *, count_shown: bool, as_json: bool) -> None:
-    """What blind looks, or those with the suggestion in view, promise at whichever look people stop."""
-    _, audit = reading.newest_audited(name)
-    if audit is None:
-        raise AuditFailedError(
-            f"No audit of {name} has finished, so there is no list to promise anything about."
-        )
-    found = (head_order.shown if count_shown else head_order.blind)(audit.id)
-    if found is None:
-        how = (
-            "review the queue 'Head in random order' of `auditor app`" if count_shown else "draw for promises"
-        )
-        raise VerificationError(f"Nobody has looked at audit {audit.id} in random order yet; {how} first.")
-    if as_json:
-        looks = {"looks": found.num_looks, "blind_looks": found.num_blind}
-        told = {"audit_id": audit.id, "promises": _promises(found.promises)}
-        print_json(told | looks)
-        return
-    for one in found.promises.values():
-        echo(one.sentence)
-    if count_shown and found.caution:
-        echo(found.caution)
-
-
 def status(name: str | None, *, as_json: bool) -> None:
     """All datasets in one line each, or one dataset in full."""
     if name:
@@ -412,7 +388,7 @@ def _python(value: Any) -> Any:
     return None if pd.isna(value) else getattr(value, "item", lambda: value)()
 
 
-def _promises(found: Mapping[float, Promise] | Mapping[float, RunningPromise]) -> list[dict[str, Any]]:
+def _promises(found: Mapping[float, Promise]) -> list[dict[str, Any]]:
     """Promises for programs; which labels they flag is what `suspects` lists."""
     rows = [dataclasses.asdict(one) for one in found.values()]
     return [{key: value for key, value in row.items() if key != "flags"} for row in rows]

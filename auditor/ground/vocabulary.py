@@ -173,8 +173,6 @@ RATE, PROMISES = "rate", "promises"
 PURPOSES = (RATE, PROMISES)
 """What a draw is for: ``rate`` takes every label as often as any other, ``promises`` most rows from the head of the
 ranking."""
-HEAD_ORDER = "order"
-"""The head of a ranking in random order, for ordinary reviewing: kept like a draw, but no draw."""
 
 SUSPECT, BLIND, UNSEEN = "suspect", "blind", "unseen"
 KINDS = (SUSPECT, BLIND, UNSEEN)

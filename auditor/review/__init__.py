@@ -6,7 +6,6 @@ __all__ = [
     "decisions",
     "draw_files",
     "drawing",
-    "head_order",
     "log",
     "people",
     "schema",

@@ -17,7 +17,6 @@ from auditor.ground.vocabulary import (
     CLASSIFICATION,
     DISPUTED,
     EXCLUDE,
-    HEAD_ORDER,
     KEEP,
     LABEL,
     REGRESSION,
@@ -138,8 +137,6 @@ def _record(open_session: Session, blind: schema.BlindVerdict) -> str:
     draw_id, sample_id, decision = blind.draw, blind.sample, blind.decision
     row = draws.get(open_session, draw_id)
     dataset = datasets.by_id(open_session, row.dataset_id)
-    if row.purpose == HEAD_ORDER:
-        raise VerificationError(f"Draw {draw_id} is the order of a review and takes no blind verdicts.")
     if sample_id not in row.sample_ids:
         raise VerificationError(f"Sample {sample_id} is not part of draw {draw_id}; only drawn ones count.")
     offered = MASK_VERDICTS.values() if dataset.task == SEGMENTATION else VERDICTS

@@ -6,7 +6,6 @@ from auditor.statistics.rates.noise import ClassPair, ClassReport, ErrorsLeft, N
 from auditor.statistics.rates.parts import first_interval, part_intervals
 from auditor.statistics.rates.probabilities import calibrate, guess_error_probability
 from auditor.statistics.rates.promises import Exchangeability, MoreRows, Promise, check_draws
-from auditor.statistics.rates.running import Looks, RunningPromise, running_promises
 from auditor.statistics.rates.splits import (
     MOST_SPLITS,
     SplitReport,
@@ -39,11 +38,9 @@ __all__ = [
     "ErrorsLeft",
     "Exchangeability",
     "Interval",
-    "Looks",
     "MoreRows",
     "NoiseRate",
     "Promise",
-    "RunningPromise",
     "SplitReport",
     "Stage",
     "Transition",
@@ -59,7 +56,6 @@ __all__ = [
     "promises",
     "rate_interval",
     "row_chunks",
-    "running_promises",
     "share_for_head",
     "shared_pictures",
     "shared_sentence",

@@ -16,7 +16,7 @@ from auditor.catalog.db import session
 from auditor.ground.errors import NotFoundError, ReviewError
 from auditor.ground.wording import percent
 from auditor.pictures import cache
-from auditor.review import decisions, head_order
+from auditor.review import decisions
 from tests.app.conftest import NUM_SAMPLES, NUM_TEST, verify_sixty
 
 pytestmark = pytest.mark.usefixtures("copied_home")
@@ -384,24 +384,6 @@ def test_contains__even_odd_rule_on_a_concave_polygon() -> None:
 
 def test_contains__two_points_enclose_nothing() -> None:
     assert not queues.contains(np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([[0.5, 0.5]])).any()
-
-
-def test_queue__the_head_in_random_order_says_what_can_be_promised() -> None:
-    order = head_order.start(AUDIT_ID)
-    where = {"undecided": True, "order": True}
-    first = first_items(20, **where)
-    assert [item["sample"] for item in first] == order.sample_ids[:20]
-    assert bench.queue_size({"audit": AUDIT_ID, "where": where})["total"] == len(order.head)
-    behind = bench.queue({"audit": AUDIT_ID, "where": where, "after": first[-1]["rank"], "limit": 5})["items"]
-    assert [item["sample"] for item in behind] == order.sample_ids[20:25]
-    bench.record({"verdicts": [verdict(first[0], "keep")]})
-    assert first_items(1, **where)[0]["sample"] == order.sample_ids[1]
-
-    def sentence(**more: bool) -> str:
-        return str(bench.progress({"audit": AUDIT_ID, "where": where | more, "reviewer": "Ada"})["promise"])
-
-    assert sentence() == f"1 of the {len(order.head):,} labels of the head are looked at."
-    assert sentence(count_shown=True).endswith(head_order.SHOWN)
 
 
 def test_stratified__every_place_has_its_share_and_never_nothing() -> None:

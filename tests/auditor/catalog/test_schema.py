@@ -53,11 +53,12 @@ def test_prepare__a_new_catalog_has_the_tables_of_the_models(home: Path) -> None
     assert not list(home.glob("catalog.db.before-*"))
 
 
-LATER = """
+LAST = migrations.HEAD
+LATER = f"""
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision = "0002", "0001"
+revision, down_revision = "9000", "{migrations.HEAD}"
 
 
 def upgrade():
@@ -72,9 +73,9 @@ def later(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     close_all()
     folder = tmp_path / "migrations"
     shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "r0002_later.py").write_text(LATER)
+    (folder / "r9000_later.py").write_text(LATER)
     monkeypatch.setattr(migrations, "__file__", str(folder / "__init__.py"))
-    monkeypatch.setattr(migrations, "HEAD", "0002")
+    monkeypatch.setattr(migrations, "HEAD", "9000")
     return home
 
 
@@ -82,9 +83,9 @@ def test_prepare__an_older_catalog_is_copied_and_brought_along(later: Path) -> N
     with session() as open_session:
         assert [row.name for row in datasets.list_all(open_session)] == ["few"]
         assert open_session.execute(text("SELECT later FROM dataset")).all() == [(None,)]
-    assert layout(later / "catalog.db") == "0002"
-    copy = later / "catalog.db.before-0002"
-    assert layout(copy) == "0001"
+    assert layout(later / "catalog.db") == "9000"
+    copy = later / "catalog.db.before-9000"
+    assert layout(copy) == LAST
     with closing(sqlite3.connect(copy)) as connection:
         assert connection.execute("SELECT name FROM dataset").fetchall() == [("few",)]
 
@@ -109,10 +110,10 @@ def test_prepare__tables_without_a_version_are_refused_and_left_as_they_are(home
 
 
 def test_prepare__without_a_copy_nothing_is_changed(later: Path) -> None:
-    (later / "catalog.db.before-0002").mkdir()  # in the copy's place
+    (later / "catalog.db.before-9000").mkdir()  # in the copy's place
     with pytest.raises(AuditorError, match=r"its copy .*catalog\.db\.before-.* cannot be written"):
         session().__enter__()
-    assert layout(later / "catalog.db") == "0001"
+    assert layout(later / "catalog.db") == LAST
 
 
 def _killed_in_the_copy(size: int) -> None:

@@ -21,7 +21,6 @@ from auditor.bridges import fiftyone_door
 from auditor.catalog.db import session
 from auditor.pictures import coco, decoding
 from auditor.pictures.sources import SourceOptions, open_source
-from auditor.review import people
 from benchmarks.papers import s2e_rivals
 from engines.networks import pretrained
 from engines.segmentation.network import UNet
@@ -90,14 +89,6 @@ def test_extra__missing_is_one_line_that_names_it(
     with pytest.raises((Exception, SystemExit), match=rf"label-auditor\[{extra}\]") as refused:
         call(tmp_path)
     assert "\n" not in str(refused.value)
-
-
-def test_extra__agreement_of_people_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "nltk.metrics.agreement", None)
-    said = {name: {sample: str(sample % 2) for sample in range(100)} for name in ("ada", "ben", "cy")}
-    alpha, _, lacks = people._alpha(said)
-    assert alpha is None
-    assert "label-auditor[team]" in lacks
 
 
 def test_extra__each_of_a_user_is_tried_here() -> None:

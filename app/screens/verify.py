@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from app import components
-from app.panels import random_looks, reviewers, statements
+from app.panels import random_looks, statements
 from app.session import readers, state
 from app.session.failures import shown
 from auditor.audits import settle
@@ -103,7 +103,7 @@ components.verify_bench(
     class_names=dataset.class_names,
     reviewer=reviewer,
     items=items,
-    total=drawn + len(items) - len(pending),  # planted controls are told apart nowhere
+    total=drawn,
     last=readers.last_blind_item(dataset.id, reviewer),
     on_milestone=lambda: None,
 )
@@ -118,5 +118,3 @@ with shown():
             statements.so_far(dataset, audit, judged=judged)
     else:
         statements.picture(dataset, audit, partial(next_step, dataset, audit), judged=judged)
-with st.expander("How well people judge"), shown():
-    reviewers.draw(dataset)

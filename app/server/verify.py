@@ -11,7 +11,7 @@ from auditor.catalog import draws, reviews
 from auditor.catalog.db import ask
 from auditor.catalog.records import Review
 from auditor.ground.errors import AuditorError, CatalogError, VerificationError
-from auditor.review import blind, people, schema
+from auditor.review import blind, schema
 
 
 def record(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
     token = str(verdict.get("token"))
     try:
         said = schema.read(schema.BlindVerdict, verdict)
-        asks = people.record(said.draw, said.sample, said.decision, label=said.label, reviewer=said.reviewer)
+        asks = blind.record(said.draw, said.sample, said.decision, label=said.label, reviewer=said.reviewer)
     except CatalogError:  # no word against this verdict: the browser keeps it and sends it again
         raise
     except AuditorError as error:

@@ -24,7 +24,7 @@ from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch
 from auditor.ground.errors import AuditorError, NotFoundError
 from auditor.ground.settings import settings
 from auditor.ground.vocabulary import SEGMENTATION
-from auditor.review import blind, decisions, drawing, people
+from auditor.review import blind, decisions, drawing
 from auditor.statistics import ErrorsLeft, NoiseRate
 
 LEASED_AHEAD = 8
@@ -120,10 +120,7 @@ def blind_items(dataset_id: int, pending: list[tuple[int, int]]) -> list[dict[st
 
 def dealt_items(dataset_id: int, pending: list[tuple[int, int]], reviewer: str) -> list[dict[str, Any]]:
     """``blind_items`` for one of several judges: what others look at comes last, the first are leased."""
-    dealt = queues.deal(dataset_id, pending, reviewer, LEASED_AHEAD)
-    return blind_items(
-        dataset_id, people.planted(dataset_id, dealt, reviewer, people.control_rate(dataset_id))
-    )
+    return blind_items(dataset_id, queues.deal(dataset_id, pending, reviewer, LEASED_AHEAD))
 
 
 def last_blind_item(dataset_id: int, reviewer: str) -> dict[str, Any] | None:

@@ -42,7 +42,7 @@ from auditor.jobs import KINDS
 from auditor.outputs import export as exporting
 from auditor.outputs import report as reports
 from auditor.pictures import cache
-from auditor.review import blind, decision_files, decisions, drawing, people
+from auditor.review import blind, decision_files, decisions, drawing
 from auditor.statistics import NoiseRate
 
 if TYPE_CHECKING:
@@ -279,18 +279,6 @@ class Dataset:
             AuditFailedError: an audit of it is running, or about to.
         """
         return remove(self.name)
-
-    def people(self, *, controls: float | None = None) -> people.People:
-        """How well each reviewer judges planted controls, and how far reviewers agree.
-
-        ``controls``: from now on this share of the looks on Verify is planted, 0 to 0.5.
-
-        Raises:
-            VerificationError: ``controls`` is no such share.
-        """
-        if controls is not None:
-            people.set_control_rate(self._row.id, controls)
-        return people.people(self._row.id)
 
     def suspects(
         self,

@@ -106,8 +106,6 @@ class DatasetTable(SQLModel, table=True):
     """One of ``vocabulary.TASKS``: what its labels are."""
     masks: dict[str, Any] | None = Field(default=None, sa_column=Column(JSON, nullable=True))
     """How its mask files are written (``pictures.masks.MaskCode``); None where it has none."""
-    control_rate: float | None = None
-    """Share of the looks on Verify that are planted controls; None until somebody chose it."""
     uuid: str = Field(default_factory=new_uuid)
     """What the manifest in its folder repeats (``folders``)."""
     import_report: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))

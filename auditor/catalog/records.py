@@ -57,8 +57,6 @@ class NewDataset:
     """One of ``vocabulary.TASKS``: what its labels are."""
     masks: dict[str, Any] | None = None
     """How its mask files are written; None where it has none."""
-    control_rate: float | None = None
-    """Share of the looks on Verify that are planted controls; None until somebody chose it."""
     uuid: str = field(default_factory=new_uuid)
     """What the manifest in its folder repeats."""
 

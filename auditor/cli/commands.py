@@ -666,24 +666,6 @@ def runs(name: str, alone: bool | None, audit_id: int | None, as_json: bool) -> 
 
 @cli.command()
 @click.argument("name")
-@click.option(
-    "--controls",
-    type=float,
-    metavar="SHARE",
-    help="Let this share of the looks on Verify be planted controls from now on, 0 to 0.5.",
-)
-@AS_JSON
-def people(name: str, controls: float | None, as_json: bool) -> None:
-    """How well each reviewer of NAME judges planted controls, and how far reviewers agree."""
-    from auditor.cli import output
-
-    if controls is not None:
-        refuse(name, "people --controls")
-    output.people_of(name, controls=controls, as_json=as_json)
-
-
-@cli.command()
-@click.argument("name")
 @click.option("--apply", "apply_path", type=click.Path(path_type=Path), required=True, help="Decisions.")
 @REVIEWER
 @AS_JSON

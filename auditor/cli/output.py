@@ -32,8 +32,8 @@ from auditor.ground.wording import duration, kind_of_labels, no_suspects, percen
 from auditor.masks import listing as masks
 from auditor.outputs.report import conflict_sentence
 from auditor.pictures.sources import printable
-from auditor.review import blind, decisions, drawing, people
-from auditor.statistics import Interval, Promise
+from auditor.review import blind, decisions, drawing
+from auditor.statistics import Promise
 
 MOST_PROBLEMS = 20
 """Rows that are listed one by one; the rest is counted."""
@@ -253,40 +253,6 @@ def runs_that_speak(name: str, *, alone: bool | None, audit_id: int | None, as_j
     others = [one for one in arrays.speaking_runs(audit.id, alone=False) if one.audit_id != audit.id]
     if others and audit.options.alone:
         echo(f"Not heard: {plural(len(others), 'run')} of earlier audits; --with-earlier hears them too.")
-
-
-def people_of(name: str, *, controls: float | None, as_json: bool) -> None:
-    """The rate of controls (set to ``controls`` unless None), reviewers with theirs and their agreement, pairs."""
-    dataset = reading.dataset(name)
-    if controls is not None:
-        people.set_control_rate(dataset.id, controls)
-    rate, found = people.control_rate(dataset.id), people.people(dataset.id)
-    if as_json:
-        print_json({"control_rate": rate, **dataclasses.asdict(found)})
-        return
-    echo(f"{percent(rate)} of the looks on Verify are controls." if rate else "No controls are planted.")
-    for one in found.persons:
-        shares = f"{_judged(one.right, 'controls right')}; {_judged(one.agrees, 'labels as most others')}"
-        echo(f"{one.name}: {plural(one.num_verdicts, 'label')} judged; {shares}.")
-    for pair in found.pairs:
-        kappa = "" if pair.kappa is None else f", Cohen's kappa {pair.kappa:.2f}"
-        echo(
-            f"{pair.first} and {pair.second}: {pair.num_same} of {plural(pair.num_shared, 'label')} alike{kappa}."
-        )
-    if found.alpha is not None:
-        echo(
-            f"All together: Krippendorff's alpha {found.alpha:.2f} on {plural(found.num_shared, 'shared label')}."
-        )
-    if found.lacks:
-        echo(found.lacks)
-    if not found.persons:
-        echo(f"Nobody has judged labels of {name} yet.")
-
-
-def _judged(share: Interval, what: str) -> str:
-    if not share.num_rows:
-        return f"no {what.split()[0]} to compare"
-    return f"{share.num_hits} of {share.num_rows} {what} ({percent(share.low)} to {percent(share.high)})"
 
 
 def status(name: str | None, *, as_json: bool) -> None:

@@ -179,9 +179,6 @@ KINDS = (SUSPECT, BLIND, UNSEEN)
 """How a label was decided: looking at the sample and the suggestion, looking at a randomly drawn sample without the
 suggestion, or accepting a suggestion without a look at each sample."""
 
-CONTROL = "control"
-"""A verdict on a planted control: it tells how well a person judges and decides no label."""
-
 RULING = "ruling"
 """The source of a decision on a sample about which people differed: it ends the dispute."""
 

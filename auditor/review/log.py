@@ -6,14 +6,14 @@ import pandas as pd
 
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import ask, session
-from auditor.ground.vocabulary import BLIND, CONTROL, DISPUTED, RULING, UNDO
+from auditor.ground.vocabulary import BLIND, DISPUTED, RULING, UNDO
 from auditor.review import decisions
 
 COLUMNS = [
     *("review_kind", "id", "sample_id", "decision", "label", "labels", "reviewer", "created_at", "source"),
     *("batch", "audit_id", "draw_id", "reverts", "note"),
 ]
-"""``review_kind`` is one of ``vocabulary.KINDS``, or ``vocabulary.CONTROL``."""
+"""``review_kind`` is one of ``vocabulary.KINDS``."""
 
 
 def entries(dataset_id: int) -> pd.DataFrame:
@@ -41,7 +41,6 @@ def conflicts(dataset_id: int) -> pd.DataFrame:
     One row a sample, person and way of looking: with the suggestion in view, or blind.
     """
     left = _not_taken_back(entries(dataset_id))
-    left = left[left.review_kind != CONTROL]
     each = [left.sample_id, left.reviewer, left.review_kind == BLIND]
     latest = left.groupby(each, as_index=False, sort=False).tail(1)
     said = latest.decision + ":" + latest.label.astype("string").fillna("")

@@ -465,7 +465,6 @@ NONSENSE: dict[str, list[str]] = {
     ],
     "AUDITOR_CHECKPOINT_INTERVAL_S": ["x", "nan", "-1", "1e999"],
     "AUDITOR_EXECUTOR": ["nonsense", "processes:0", "processes:²", "ray://", "\x1b[31m"],
-    "AUDITOR_CONTROLS": ["x", "nan", "9", "-1", "1e999"],
     "AUDITOR_IMPORT_ROOTS": ["::", "/nonexistent", "~nouser"],
     "AUDITOR_MAX_UPLOAD_MB": ["x", "-1", "9" * 30],
     "AUDITOR_ALLOWED_HOSTS": ["*", ",,", "http://x"],
@@ -503,10 +502,7 @@ def environment(luck: random.Random, place: Path) -> None:
                     ["verify", "first", "--draw", "3", "--out", "v.csv"],
                     ["export", "first", "--out", "e.csv"],
                 ),
-                *(
-                    ["import", source, "--name", "x", "--image-size", "8", "--workers", "1"],
-                    ["people", "first"],
-                ),
+                *(["import", source, "--name", "x", "--image-size", "8", "--workers", "1"],),
                 *(
                     ["audit", "first", "--engines", "nosuch"],
                     ["backup", "b.tar"],

@@ -92,7 +92,7 @@ def every_command() -> None:
         ["verify", "few", "--apply", "draw.csv", "--reviewer", "ann"],
         *(["export", "few", "--out", "out.csv"], ["report", "few", "--out", "out.html"], ["weights", "list"]),
         *(["doctor"], ["backup", "all.tar"], ["restore", "all.tar"]),
-        *(["people", "few"], ["review", "few", "--apply", "out.csv"], ["move", "few", source]),
+        *(["review", "few", "--apply", "out.csv"], ["move", "few", source]),
         ["compare", "few", "--seeds", "1", "--set", "epochs=2", "--set", "network=mlp"],
         ["remove", "few", "--yes"],
     ]

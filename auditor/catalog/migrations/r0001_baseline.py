@@ -36,7 +36,6 @@ def upgrade() -> None:
         needed("has_true_labels", sa.Boolean),
         needed("task", sa.String),
         sa.Column("masks", sa.JSON),
-        sa.Column("control_rate", sa.Float),
         needed("uuid", sa.String),
         needed("import_report", sa.JSON),
         sa.PrimaryKeyConstraint("id"),

@@ -23,7 +23,7 @@ from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
 from auditor.ground.settings import settings
-from auditor.review import blind, drawing, log, people
+from auditor.review import blind, drawing, log
 from auditor.review import decisions as reviewing
 from tests.app.conftest import NUM_SAMPLES, NUM_TEST, verify_sixty
 from tests.app.screens.opened import wait_until_over
@@ -240,24 +240,6 @@ def test_engines__a_switch_says_whether_earlier_runs_are_heard() -> None:
     assert "One engine speaks." in texts(app)
     assert "Where the engines part" not in [one.value for one in app.subheader]
     assert [one.key for one in open_page("map").selectbox if one.key.startswith("map_")] == ["map_colour"]
-
-
-@pytest.mark.usefixtures("copied_home")
-def test_verify__says_how_well_people_judge() -> None:
-    draw = drawing.draw(DATASET, 12)
-    seen = [one for one in range(40) if one not in draw.sample_ids]
-    for sample in seen:
-        for name in ("Ada", "Bob"):
-            reviewing.decide(1, sample, "keep", reviewer=name)
-    app = open_page("verify", reviewer="Ada")
-    assert "No controls are planted." in texts(app)
-    app.number_input(key="verify_controls").set_value(10).run()
-    assert "10 % of the looks on Verify are controls" in texts(app)
-    assert people.control_rate(1) == 0.1
-    persons, pairs = (table.value for table in app.dataframe[-2:])
-    assert persons.person.tolist() == ["Ada", "Bob"]
-    assert persons["labels checked"].tolist() == [len(seen)] * 2
-    assert pairs.to_numpy().tolist() == [["Ada and Bob", f"{len(seen)} of {len(seen)}", "1.00"]]
 
 
 @pytest.mark.usefixtures("copied_home")

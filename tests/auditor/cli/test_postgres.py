@@ -71,7 +71,6 @@ def test_commands__on_classes(
     judge(tmp_path / "draw.csv", lambda path: given[path])
     assert "60" in told("verify", "digits", "--apply", tmp_path / "draw.csv", "--reviewer", "ada")
     told("verify", "digits", "--draw-id", "1", "--out", tmp_path / "again.csv")
-    told("people", "digits", "--controls", "0.2")
 
     told("export", "digits", "--out", tmp_path / "out.csv")
     table = pd.read_csv(tmp_path / "out.csv", dtype=str, keep_default_na=False)

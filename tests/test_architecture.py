@@ -65,10 +65,7 @@ FLOORS = {
 }
 """The rooms of each layer, floor by floor: a room imports from lower floors only, its neighbours not at all."""
 
-EXCEPTIONS = {
-    # Reads torchvision's own data sets by name; torchvision is imported when such a source is opened.
-    "auditor/pictures/sources/torchvision_sets.py": {"torchvision"},
-}
+EXCEPTIONS = {}
 BRIDGES = ("auditor/bridges/backbone_bridge.py", "auditor/bridges/engine_bridge.py")
 FIFTYONE_AT_HOME = ("auditor/fiftyone_bridge/", "auditor/bridges/fiftyone_door.py")
 LAZY_FACES = {"auditor", "engines"}

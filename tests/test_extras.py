@@ -27,13 +27,6 @@ from engines.segmentation.network import UNet
 from tests.auditor.audits.test_executors import Heard
 
 
-def tfds(folder: Path) -> Any:
-    for name in ("features.json", "dataset_info.json"):
-        (folder / name).write_text("{}")
-    (folder / "tiny-train.tfrecord-00000-of-00001").write_bytes(b"")
-    return open_source(folder, SourceOptions())
-
-
 def a_shape(folder: Path) -> Any:
     image = {"id": 1, "file_name": "a.png", "width": 4, "height": 4}
     shape = {"id": 1, "image_id": 1, "category_id": 1, "segmentation": [[0, 0, 3, 0, 3, 3]]}
@@ -60,7 +53,6 @@ NEEDS: dict[str, tuple[tuple[str, ...], str, Callable[[Path], Any]]] = {
     "timm": (("timm",), "backbones", lambda _: pretrained._pretrained_cfg("timm:resnet18.a1_in1k")),
     "huggingface_hub": (("huggingface_hub",), "backbones", lambda _: weights.offer("timm:resnet18.a1_in1k")),
     "ray": (("ray",), "cluster", lambda _: ray_executor.RayExecutor().run([], Heard())),
-    "tfrecord": (("tfrecord",), "tfds", tfds),
     "s3fs": (("s3fs",), "remote", lambda _: open_source("s3://bucket/set.parquet", SourceOptions())),
     "fiftyone": (("fiftyone",), "fiftyone", lambda _: fiftyone_door.connect()),
     "psycopg": (("psycopg",), "team", lambda _: in_postgresql()),

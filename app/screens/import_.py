@@ -30,9 +30,7 @@ LAYOUTS = {
     "Parquet with the pictures inside": "image: {bytes, path}\nlabel: cat",
     "Masks, a class for each pixel": "street/\n  images/001.jpg\n  masks/001.png",
     "Numbers, one per image": "filepath,age\nimages/001.jpg,34\nimages/002.jpg,61",
-    "What other tools wrote": (
-        "COCO  CVAT  Label Studio  Labelbox\nHugging Face  WebDataset  TFDS\nfiftyone:NAME  torchvision:NAME"
-    ),
+    "What other tools wrote": ("COCO  CVAT  Label Studio  Labelbox\nHugging Face  WebDataset\nfiftyone:NAME"),
 }
 IMAGE_SIZES = [None, 16, 28, 32, 64, 96, 128, 224]
 ALIKE_WORDS = {None: "ask", True: "are one class", False: "are classes of their own"}
@@ -79,8 +77,7 @@ def choose_source() -> tuple[object, Find] | None:
             key="import_path",
             on_change=_choose,
             args=(PATH,),
-            help="A folder with one sub-folder per class, a table, Parquet, a zip, torchvision:NAME or "
-            "fiftyone:NAME",
+            help="A folder with one sub-folder per class, a table, Parquet, a zip or fiftyone:NAME",
         ).strip()
         st.caption("Paths must be inside " + ", ".join(plain(str(root)) for root in allowed.roots()))
     chosen = st.session_state.get(CHOSEN)
@@ -224,7 +221,7 @@ def forget_preview() -> None:
 
 def free_name(source: str) -> str:
     """A name that no dataset has: the source's own, with a number where it is taken."""
-    stem = Path(source.removeprefix("torchvision:").removeprefix("fiftyone:")).stem or "dataset"
+    stem = Path(source.removeprefix("fiftyone:")).stem or "dataset"
     numbered = (f"{stem} {number}" for number in itertools.count(2))
     return next(name for name in itertools.chain([stem], numbered) if not is_taken(name))
 

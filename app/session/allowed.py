@@ -20,7 +20,7 @@ MAX_UPLOAD_MB, MOST_UPLOAD_MB = 500, 1e6
 MOST_OFFERED, MOST_IN_A_FOLDER = 2_000, 300
 UPLOAD_KINDS = ("zip", "csv", "tsv", "parquet")
 FEATURE_KINDS = ("npy", "csv", "tsv", "parquet")
-NAMED_SOURCES = ("torchvision:", "fiftyone:")
+NAMED_SOURCES = ("fiftyone:",)
 NAMED_FEATURES = ("column:", "fiftyone:")
 
 
@@ -42,7 +42,7 @@ def roots() -> list[Path]:
 
 
 def checked(text: str) -> str:
-    """The path that a person typed, resolved, or the name of a ``torchvision:`` or ``fiftyone:`` set.
+    """The path that a person typed, resolved, or the name of a ``fiftyone:`` set.
 
     Raises:
         ImportRefusedError: it lies outside the allowed roots; the text names them.

@@ -85,7 +85,7 @@ class DatasetTable(SQLModel, table=True):
     """``IMPORTING``, ``READY`` or ``REMOVING``."""
     created_at: datetime = Field(default_factory=now, sa_column=_utc())
     source: str
-    """What the user named: a path, ``fiftyone:NAME`` or ``torchvision:NAME``."""
+    """What the user named: a path or ``fiftyone:NAME``."""
     source_kind: str
     """``folder``, ``table``, ``parquet``, ``zip``, ``fiftyone`` or ``torchvision``."""
     root: str

@@ -36,7 +36,7 @@ class NewDataset:
     name: str
     created_at: datetime = field(default_factory=now)
     source: str
-    """What the user named: a path, ``fiftyone:NAME`` or ``torchvision:NAME``."""
+    """What the user named: a path or ``fiftyone:NAME``."""
     source_kind: str
     """``folder``, ``table``, ``parquet``, ``zip``, ``fiftyone`` or ``torchvision``."""
     root: str

@@ -145,7 +145,7 @@ def import_command(source: str, name: str, as_json: bool, dry_run: bool, **optio
 
     SOURCE is a folder with one sub-folder per class, a CSV or TSV, Parquet, a zip or tar of these, shards of
     WebDataset, a file of annotations (metadata.jsonl, COCO, Label Studio, Labelbox, CVAT, val.txt), a folder of
-    save_to_disk or TFDS, fiftyone:NAME or torchvision:NAME; or the address of one: s3://, gs://, https://.
+    save_to_disk or fiftyone:NAME; or the address of one: s3://, gs://, https://.
     """
     from auditor.cli import output
     from auditor.importing import imports

@@ -12,7 +12,7 @@ from auditor.pictures import cache
 from auditor.pictures.decoding import ImageError
 from auditor.pictures.sources import Source, SourceRow, UnreadableError, read_bytes
 
-ROW_SOURCES = ("arrays", "parquet", "tfds", "webdataset")
+ROW_SOURCES = ("arrays", "parquet", "webdataset")
 """Kinds that hold the images themselves: what is known of one is its row, and rows move."""
 
 

@@ -104,11 +104,9 @@ def original_bytes(dataset: Dataset, sample: Sample) -> bytes:
     try:
         data = read_bytes(dataset.root, sample.location)
     except UnreadableError as error:
-        # torchvision's sets have no place of their own that could be named.
-        named = "" if dataset.root.startswith("torchvision:") else _say_where(dataset.name)
         raise NotFoundError(
             f"{sample.filepath} of {dataset.name!r} {error} (root: {dataset.root}); "
-            f"if the images were moved, put them back there{named}."
+            f"if the images were moved, put them back there{_say_where(dataset.name)}."
         ) from error
     if not shows(dataset, sample, data):
         raise MovedError(

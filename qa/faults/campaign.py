@@ -792,7 +792,6 @@ def _load_everything() -> None:
     """What trials need is imported once, before the first fork."""
     import datasets  # noqa: F401
     import fsspec.implementations.http  # noqa: F401
-    import tfrecord  # noqa: F401
     import timm  # noqa: F401
     from tqdm import tqdm
 

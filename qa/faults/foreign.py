@@ -324,7 +324,7 @@ def _swapping(victim: Path, secret: Path) -> Iterator[None]:
 
 def links(luck: random.Random, place: Path) -> None:
     """A file of a source is a link to a private one, every other moment: of ``TRIES`` reads none shows it."""
-    kind = luck.choice(["picture", "parquet", "arrow", "tar", "records", "masks"])
+    kind = luck.choice(["picture", "parquet", "arrow", "tar", "masks"])
     root, secret = place / "root", place / "private"
     root.mkdir()
     secret.mkdir()
@@ -342,7 +342,6 @@ def links(luck: random.Random, place: Path) -> None:
             "parquet": packed.write_hub,
             "arrow": packed.write_saved,
             "tar": packed.write_shards,
-            "records": packed.write_tfds,
         }[kind]
         source, other = write(root), write(secret)
         opened = open_source(source, SourceOptions())

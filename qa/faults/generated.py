@@ -100,8 +100,6 @@ ODD_TEXT = [
     ),
     *(
         "fiftyone:",
-        "torchvision:",
-        "torchvision:Nothing",
         "column:",
         "column:nothing",
         "CON",

@@ -29,7 +29,6 @@ from auditor.pictures.sources.layout import SPLITS
 from auditor.pictures.sources.parquet import ParquetSource
 from auditor.pictures.sources.parts import NAMES as PARTS
 from auditor.pictures.sources.parts import Part, PartsSource, parts_of
-from auditor.pictures.sources.published import open_published
 from auditor.pictures.sources.reading import (
     UnreadableError,
     is_beginning,
@@ -37,7 +36,6 @@ from auditor.pictures.sources.reading import (
     read_bytes,
     read_each,
 )
-from auditor.pictures.sources.records import TfdsSource, is_tfds
 from auditor.pictures.sources.remote import RemoteTree
 from auditor.pictures.sources.roots import Resolved, images_at, remarks
 from auditor.pictures.sources.rows import (
@@ -88,13 +86,14 @@ __all__ = [
     "split_turn",
 ]
 
-NAMED = ("fiftyone:", "torchvision:")
+NAMED = ("fiftyone:",)
 """Sources that libraries keep: they are read where those libraries are loaded."""
+TFDS = ("features.json", "dataset_info.json")
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
 KINDS = (
     "a folder of class folders, a CSV or TSV, Parquet, a zip or tar, a file of annotations (metadata.jsonl, COCO, "
-    "Label Studio, Labelbox, CVAT, val.txt), .npz, a folder of save_to_disk or TFDS, an address (s3://, gs://, "
-    "https://), fiftyone:NAME or torchvision:NAME"
+    "Label Studio, Labelbox, CVAT, val.txt), .npz, a folder of save_to_disk, an address (s3://, gs://, "
+    "https://), fiftyone:NAME"
 )
 
 
@@ -150,10 +149,9 @@ def _open(named: str, options: SourceOptions, scratch: Path | None) -> Source:
 
         return open_fiftyone(named.removeprefix("fiftyone:"), options)
     if named.startswith("torchvision:"):
-        from auditor.pictures.sources.torchvision_sets import open_torchvision  # loads torch
-
-        _refuse_columns(named, "its classes are torchvision's", options)
-        return open_torchvision(named.removeprefix("torchvision:"), options)
+        raise ImportRefusedError(
+            "A set of torchvision is imported in Python: auditor.from_torch(dataset, name=...)."
+        )
     if not named.strip() or "\0" in named:
         raise ImportRefusedError(f"The source is empty; name {KINDS}.")
     if is_remote(named):
@@ -275,16 +273,15 @@ def _open_fetched(address: str, options: SourceOptions) -> Source:
 def _open_folder(path: Path, options: SourceOptions) -> Source:
     if are_arrays(path):
         return ArraySource(path, options)
-    if is_tfds(path):
-        return TfdsSource(path, options)
+    if all((path / name).is_file() for name in TFDS):
+        raise ImportRefusedError(
+            f"{path} is a folder of TFDS; read it with tensorflow_datasets and hand its arrays to "
+            "auditor.from_arrays(images, labels, name=...)."
+        )
     saved = saved_files(path)
     if saved is not None:
         _refuse_outside(path, saved)
         return ParquetSource(saved, path, options)
-    published = open_published(path, options)
-    if published is not None:
-        _refuse_columns(str(path), "its labels are in files of their own", options)
-        return published
     names = sorted(entry.name for entry in path.iterdir())
     parquet = [path / name for name in names if name.lower().endswith(".parquet")]
     if parquet and not any((path / name).is_dir() for name in names):
@@ -312,9 +309,6 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
         arrays = {file.parent for file in below if are_arrays(file)}
         if len(arrays) == 1 and are_arrays(inner := arrays.pop()):
             return ArraySource(inner, options)
-        if any(is_tfds(file.parent) for file in below):
-            inner = next(file.parent for file in below if is_tfds(file.parent))
-            raise ImportRefusedError(f"{path} holds a folder of TFDS; name it: {inner}.") from None
         if tables:
             raise ImportRefusedError(
                 f"{path} has no sub-folder with images; to import its table, name {path / tables[0]}."

@@ -207,14 +207,6 @@ class AnnotationSource:
         out.write_bytes(text.encode("utf-8", "backslashreplace"))
 
 
-class ListedFolder(AnnotationSource):
-    """A folder with a file of labels beside the images; written again, it is that file in a folder."""
-
-    def write_again(self, out: Path, outcomes: Outcomes, class_names: Sequence[str]) -> None:
-        """See ``sources.Rewritable``."""
-        super().write_again(out / self._file.name, outcomes, class_names)
-
-
 class Coco(Format):
     """COCO's annotations, read for one category an image; rows are the images' places from 0."""
 

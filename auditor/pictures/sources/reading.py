@@ -25,14 +25,13 @@ from auditor.pictures.sources.addresses import is_remote, path_of
 from auditor.pictures.sources.array_files import are_arrays, read_entry
 from auditor.pictures.sources.arrow_files import ArrowFile
 from auditor.pictures.sources.parquet_files import image_column, layout_of, open_columns, split_location
-from auditor.pictures.sources.records import read_record
 from auditor.pictures.sources.remote import HEAD_BYTES, RemoteTree
 from auditor.pictures.sources.rows import printable
 from auditor.pictures.sources.tars import is_tar, read_member
 from auditor.pictures.sources.trees import PathError, checked_relative, open_zip
 
 PACKED = re.compile(
-    r"(.+?(?:\.parquet|\.pq|\.arrow|\.tfrecord[^/#]*(?=#)|\.tar|\.tar\.gz|\.tgz|\.tar\.bz2|\.tar\.xz"
+    r"(.+?(?:\.parquet|\.pq|\.arrow|\.tar|\.tar\.gz|\.tgz|\.tar\.bz2|\.tar\.xz"
     r"|\.npz(?=/)|\.npy(?=#)|idx[34]-[a-z]+(?:\.gz)?(?=#)))([#/].+)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -98,7 +97,7 @@ def read_each(root: str, locations: Sequence[str], *, heads: bool = False) -> It
 
 def local_file(root: str, location: str) -> Path | None:
     """The file of this machine that holds the image; None where there is none."""
-    if is_remote(root) or root.startswith("torchvision:"):
+    if is_remote(root):
         return None
     if not os.path.isdir(root):
         return Path(root)
@@ -115,12 +114,6 @@ def is_beginning(root: str, data: bytes) -> bool:
 
 def _read(root: str, location: str) -> bytes:
     try:
-        if root.startswith("torchvision:"):
-            from auditor.pictures.sources.torchvision_sets import (
-                read_item,  # torchvision is heavy and seldom needed
-            )
-
-            return read_item(root, location)
         if os.path.exists(root) and not os.path.isdir(root) and not os.path.isfile(root):
             raise UnreadableError("cannot be read because its root is no folder and no regular file")
         if (
@@ -182,8 +175,6 @@ def _packed(file: str, inner: str, below: str | None = None) -> bytes:
     if inner.startswith("/"):
         return _whole(read_member(file, inner[1:], below))
     _, row, column = _split(inner)
-    if ".tfrecord" in os.path.basename(file):
-        return read_record(file, row, below)
     return _parquet_row(file, row, column, below)
 
 

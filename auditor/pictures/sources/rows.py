@@ -93,10 +93,10 @@ class SourceInfo:
     """What is known before the first row is read."""
 
     kind: str
-    """``folder``, ``table``, ``parquet``, ``webdataset``, ``tfds``, ``zip``, ``tar``, ``fiftyone``, ``torchvision``
-    or a format of ``annotations``."""
+    """``folder``, ``table``, ``parquet``, ``webdataset``, ``zip``, ``tar``, ``fiftyone`` or
+    a format of ``annotations``."""
     root: str
-    """Absolute path or address of the folder or file that locations are relative to (or ``torchvision:...``)."""
+    """Absolute path or address of the folder or file that locations are relative to."""
     table_file: str = ""
     """The file that rows are counted in."""
     class_names: tuple[str, ...] | None = None

@@ -1,7 +1,6 @@
 """Sources that hold images and labels together: read, and written once more in their own form.
 
-Written and read again by the libraries whose forms they are (``datasets``, ``webdataset``,
-``tensorflow_datasets``, ``tfrecord``).
+Written and read again by the libraries whose forms they are (``datasets``, ``webdataset``).
 """
 
 from __future__ import annotations
@@ -99,54 +98,7 @@ def write_shards(folder: Path) -> Path:
     return folder / "shards"
 
 
-TFDS = "tensorflow_datasets.core.features"
-TFDS_FEATURES = {
-    "pythonClassName": f"{TFDS}.features_dict.FeaturesDict",
-    "featuresDict": {
-        "features": {
-            "image": {
-                "pythonClassName": f"{TFDS}.image_feature.Image",
-                "image": {
-                    "shape": {"dimensions": ["-1", "-1", "3"]},
-                    "dtype": "uint8",
-                    "encodingFormat": "png",
-                },
-            },
-            "label": {
-                "pythonClassName": f"{TFDS}.class_label_feature.ClassLabel",
-                "classLabel": {"numClasses": "2"},
-            },
-            "note": {"pythonClassName": f"{TFDS}.text_feature.Text", "text": {}},
-        }
-    },
-}
-"""As tensorflow_datasets 4.9 writes it."""
-
-
-def write_tfds(folder: Path) -> Path:
-    tfrecord = pytest.importorskip("tfrecord")
-    place = folder / "tiny" / "1.0.0"
-    place.mkdir(parents=True)
-    shards = {"train": range(4), "validation": range(4, 6)}
-    for split, numbers in shards.items():
-        writer = tfrecord.TFRecordWriter(str(place / f"tiny-{split}.tfrecord-00000-of-00001"))
-        for n in numbers:
-            note = (f"n{n}".encode(), "byte")
-            writer.write({"image": (picture(n), "byte"), "label": (NUMBERS[n], "int"), "note": note})
-        writer.close()
-    (place / "features.json").write_text(json.dumps(TFDS_FEATURES))
-    (place / "label.labels.txt").write_text("cat\ndog\n")
-    template = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
-    splits = [
-        {"name": name, "filepathTemplate": template, "shardLengths": [str(len(numbers))]}
-        for name, numbers in shards.items()
-    ]
-    info = {"name": "tiny", "version": "1.0.0", "fileFormat": "tfrecord", "splits": splits}
-    (place / "dataset_info.json").write_text(json.dumps(info))
-    return place
-
-
-WRITERS = [write_saved, write_saved_splits, write_hub, write_tar, write_tar_gz, write_shards, write_tfds]
+WRITERS = [write_saved, write_saved_splits, write_hub, write_tar, write_tar_gz, write_shards]
 
 
 def imported(name: str) -> Dataset:
@@ -220,20 +172,6 @@ def read_shards(place: Path) -> list[tuple[int, str]]:
     return [(int(sample["cls"]), json.loads(sample["json"])["note"]) for sample in found]
 
 
-def read_tfds(folder: Path) -> list[tuple[int, str]]:
-    """What tensorflow_datasets itself says of the folder; it leaves only reading the files to TensorFlow."""
-    tfrecord = pytest.importorskip("tfrecord")
-    builder = pytest.importorskip("tensorflow_datasets").builder_from_directory(str(folder))
-    found = []
-    for split in builder.info.splits.values():
-        records = [bytes(one) for name in split.filepaths for one in tfrecord.tfrecord_iterator(str(name))]
-        rows = [builder.info.features.deserialize_example_np(record) for record in records]
-        assert split.num_examples == len(rows)
-        assert all(row["image"].shape == (12, 12, 3) for row in rows)
-        found += [(int(row["label"]), row["note"].decode()) for row in rows]
-    return found
-
-
 READERS: dict[Callable[[Path], Path], Callable[[Path], list[tuple[int, str]]]] = {
     write_saved: read_saved,
     write_saved_splits: read_saved,
@@ -241,7 +179,6 @@ READERS: dict[Callable[[Path], Path], Callable[[Path], list[tuple[int, str]]]] =
     write_tar: read_shards,
     write_tar_gz: read_shards,
     write_shards: read_shards,
-    write_tfds: read_tfds,
 }
 
 
@@ -354,7 +291,6 @@ def test_export__never_takes_the_place_of_its_source(home: Path, tmp_path: Path)
         (write_tar, lambda path: path.write_bytes(path.read_bytes()[:700]), "cannot be read as a tar"),
         (write_saved, lambda path: cut(next(path.glob("*.arrow"))), "cannot be read as Arrow"),
         (write_saved, lambda path: next(path.glob("*.arrow")).unlink(), "is missing in"),
-        (write_tfds, lambda path: cut(next(path.glob("*-train.*"))), "cut off or damaged in row"),
     ],
 )
 def test_container__damaged_is_one_line(

@@ -1,4 +1,4 @@
-"""Folders, zips, Parquet and torchvision sets: what is found there, and what is refused."""
+"""Folders, zips and Parquet: what is found there, and what is refused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import builtins
 import errno
 import io
 import os
-import struct
 import threading
 import zipfile
 from collections import Counter
@@ -15,7 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -354,46 +352,12 @@ def test_read_bytes__never_leaves_the_root(tmp_path: Path, location: str) -> Non
         read_bytes(str(tmp_path), location)
 
 
-def test_torchvision__mnist_from_a_local_folder(tmp_path: Path) -> None:
-    images, labels = digits(12)
-    raw = tmp_path / "MNIST" / "raw"
-    raw.mkdir(parents=True)
-    for split in ("train", "t10k"):
-        pixels = struct.pack(">IIII", 2051, 12, 16, 16) + images.tobytes()
-        (raw / f"{split}-images-idx3-ubyte").write_bytes(pixels)
-        numbers = bytes(int(label) for label in labels)
-        (raw / f"{split}-labels-idx1-ubyte").write_bytes(struct.pack(">II", 2049, 12) + numbers)
-    source = opened("torchvision:MNIST", root=str(tmp_path))
-    rows, _ = split_rows(source)
-    assert [row.label[0] for row in rows if row.label] == labels
-    assert len({row.split for row in rows}) == 1
-    from auditor.pictures.decoding import upright
-
-    assert all(
-        np.array_equal(np.asarray(upright(d)), i) for d, i in zip(bytes_of(source), images, strict=True)
-    )
-    assert read_bytes(source.info.root, "3") == bytes_of(source)[3]
-    assert split_rows(opened("torchvision:MNIST/test", root=str(tmp_path)))[0][0].filepath == "test/000000"
-
-
-@pytest.mark.parametrize(
-    ("named", "text"),
-    [
-        ("torchvision:CIFAR10", "name the folder that holds the files"),
-        ("torchvision:Imagenette9", "is not known here; use one of CIFAR10"),
-        ("torchvision:CIFAR10/val", "has no split 'val'; use train, test"),
-    ],
-)
-def test_torchvision__what_cannot_be_opened(named: str, text: str) -> None:
-    with pytest.raises(ImportRefusedError, match=text):
-        opened(named)
-
-
-def test_torchvision__missing_files_are_never_downloaded(tmp_path: Path) -> None:
-    with pytest.raises(
-        ImportRefusedError, match=r"not complete in .*; download them once with torchvision\.datasets"
-    ):
-        opened("torchvision:CIFAR10", root=str(tmp_path))
+def test_open__sets_of_other_libraries_are_refused_with_the_way_through_python(tmp_path: Path) -> None:
+    for name in ("features.json", "dataset_info.json"):
+        (tmp_path / name).write_text("{}")
+    for named, way in ((str(tmp_path), "from_arrays"), ("torchvision:MNIST", "from_torch")):
+        with pytest.raises(ImportRefusedError, match=way):
+            opened(named)
 
 
 def test_parquet__a_named_column_is_read_again_from_the_same_column(tmp_path: Path) -> None:
@@ -456,9 +420,7 @@ def test_read_bytes__a_parquet_that_became_a_link_is_not_followed(tmp_path: Path
         read_bytes(str(tmp_path / "set"), "a.parquet#0:image")
 
 
-@pytest.mark.parametrize(
-    "write", [packed.write_hub, packed.write_saved, packed.write_shards, packed.write_tfds]
-)
+@pytest.mark.parametrize("write", [packed.write_hub, packed.write_saved, packed.write_shards])
 def test_read_bytes__a_link_put_there_after_the_check_shows_nothing(
     write: Callable[[Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -242,11 +242,6 @@ EXPLAINED: dict[str, str] = {
     "engines/backbones/embedding.py probe: 1  ->  2": "threads: only the time differs",
     "engines/backbones/embedding.py probe: embed(images, network, views=views, device=device)"
     "  ->  embed(images, network, views=views)": _CPU,
-    "engines/backbones/self_supervised.py _networks: 2  ->  3": "the head of these classes is never asked",
-    "engines/backbones/self_supervised.py _networks: nn.Linear(size, size)  ->  nn.Linear(size, size)": (
-        "two equal numbers, swapped"
-    ),
-    "engines/backbones/self_supervised.py learn_features: 1  ->  2": "never ends: the share is 1 at most",
     "engines/neighbours/search.py nearest: False  ->  True": "rows have length 1 already where nobody asks",
     "engines/neighbours/search.py module: 64  ->  65": "a choice",
     "engines/neighbours/search.py module: 256  ->  257": "a choice",

@@ -13,7 +13,6 @@ __all__ = [
     "queues",
     "ranking",
     "ray_pool",
-    "self_supervised",
     "settle",
     "statements",
     "tasks",

@@ -189,33 +189,6 @@ def reduce_features(
         return reduce_features(features, given_labels, num_classes, out)
 
 
-def learn_features(
-    images: NDArray[np.uint8],
-    *,
-    seconds: float,
-    seed: int,
-    device: str,
-    on_share: Callable[[float], None] | None = None,
-) -> NDArray[np.float32]:
-    """(N, V, D) features that a small network learns from (N, C, H, W) ``images`` alone, in about ``seconds``.
-
-    ``on_share`` hears after every epoch which share of the time is spent, and may raise to stop.
-
-    Raises:
-        AuditFailedError: too few images, or no time.
-    """
-    from engines.backbones import learn_features
-    from engines.shared.device import resolve_device
-
-    def heard(share: float, _epoch: int, _loss: float) -> None:
-        if on_share is not None:
-            on_share(share)
-
-    with _as_audit_errors():
-        place = resolve_device(device)
-        return learn_features(images, seconds=seconds, seed=seed, device=place, on_epoch=heard)
-
-
 def embed_array(
     images: NDArray[np.uint8],
     *,

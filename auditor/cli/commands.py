@@ -352,55 +352,6 @@ def _budget(text: str | None, device: str) -> float | None:
     return budgets.DEFAULT_S if is_cpu and not is_preset_given else None
 
 
-@cli.command()
-@click.argument("name")
-@click.option(
-    "--self-supervised",
-    is_flag=True,
-    required=True,
-    help="Learn from the images alone (SimCLR); no weights and no labels are needed.",
-)
-@click.option(
-    "--minutes",
-    type=click.FloatRange(0, min_open=True),
-    default=10,
-    show_default=True,
-    help="Time to learn in.",
-)
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="An .npy file of features.")
-@DEVICE
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all random choices.")
-@FORCE
-@AS_JSON
-def embed(
-    name: str,
-    self_supervised: bool,
-    minutes: float,
-    out: Path,
-    device: str,
-    seed: int,
-    force: bool,
-    as_json: bool,
-) -> None:
-    """Learn features from the images of NAME alone, where there are no pretrained weights.
-
-    `auditor audit NAME --features OUT` uses them.
-    """
-    from auditor.audits import self_supervised as learning
-    from auditor.cli import output
-
-    del self_supervised  # the only way so far; a pretrained backbone is an option of `audit`
-    with writing(out), output.step_progress() as progress:
-        shape = learning.learn(
-            name, out, minutes=minutes, seed=seed, device=device, force=force, progress=progress
-        )
-    text = (
-        f"{out}: {shape[2]} features of {plural(shape[0], 'image')}. "
-        f"Next: auditor audit {shlex.quote(name)} --features {shlex.quote(str(out))}"
-    )
-    output.done(text, {"out": str(out), "shape": list(shape)}, as_json=as_json)
-
-
 def _features(
     name: str,
     backbone: str | None,

@@ -1,7 +1,6 @@
 """Every image through a pretrained network, once: features that all engines train on."""
 
 from engines.backbones.embedding import RowsDone, embed, embed_rows, probe, seeing
-from engines.backbones.self_supervised import learn_features
 from engines.backbones.views import MOST_VIEWS, check_views, views_of
 
 __all__ = [
@@ -10,7 +9,6 @@ __all__ = [
     "check_views",
     "embed",
     "embed_rows",
-    "learn_features",
     "probe",
     "seeing",
     "views_of",

@@ -83,7 +83,6 @@ def test_commands__on_classes(
     told("compare", "digits", "--seeds", "1", *short)
 
     assert "cross_entropy" in told("runs", "digits", "--alone")
-    told("embed", "digits", "--self-supervised", "--minutes", "0.001", "--out", tmp_path / "seen.npy")
     told("audit", "digits", "--features", tmp_path / "seen.npy", "--engines", "neighbours", "--map", "pca")
     told("import", digits.table, "--name", "again", "--image-size", "8", "--workers", "1")
     told("move", "again", digits.table.parent)

@@ -15,7 +15,6 @@ __all__ = [
     "own_features",
     "random_looks",
     "regions",
-    "reviewers",
     "statements",
     "watching",
     "worst",

@@ -7,7 +7,6 @@ __all__ = [
     "draw_files",
     "drawing",
     "log",
-    "people",
     "schema",
     "verifying",
 ]

@@ -88,5 +88,5 @@ def test_audit__numbers_are_audited_on_features_of_ones_own(ages: None) -> None:
     assert not app.exception
     newest = readers.audits_of(1)[0]
     plan.cancel(newest.id)
-    assert newest.options.features == kept.as_dict()
+    assert features.FeatureSource.of_dict(newest.options.features or {}) == kept
     assert newest.engines == ["cross_entropy", "choicenet"]

@@ -260,7 +260,9 @@ def test_quoted__is_undone_exactly(text: str) -> None:
 def test_quoted__numbers_stay_numbers() -> None:
     assert quoted("-1.5") == "-1.5"
     assert quoted("=1+1") == "'=1+1"
-    assert quoted("\uff1d1+1") == "'\uff1d1+1"
+    for sign in "\uff1d\uff0b\uff0d\uff20":  # full-width ones
+        assert quoted(f"{sign}1+1") == f"'{sign}1+1"
+        assert unquoted(f"'{sign}1+1") == f"{sign}1+1"
 
 
 HEADER = ["filepath", "label", "action", "reviewer", "sample_id", "source_action", "cross_entropy_trust"]

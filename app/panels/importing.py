@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+
 import pandas as pd
 import streamlit as st
 
@@ -31,6 +33,9 @@ def draw_look(seen: Look) -> None:
     with st.container(horizontal=True, key="pictures_small_import"):
         for label, picture in seen.pictures:
             st.image(picture, caption=f":orange[{plain(label)}]", width="stretch", alt=label)
+    lines = preview.tree()
+    if preview.splits and (preview.because or len(preview.splits) > 1):
+        st.html(f'<pre class="layout" aria-label="How it is read">{html.escape(chr(10).join(lines))}</pre>')
     for note in preview.notes:
         st.caption(f":material/info: {plain(note)}")
     if preview.ignored:

@@ -99,9 +99,8 @@ def preview(found: Any, *, as_json: bool) -> None:
         print_json(dataclasses.asdict(found))
         return
     echo(f"{plural(found.num_rows, 'image')} in {plural(len(found.class_names), 'class')}:")
-    for name, count in found.counts.items():
-        if count:
-            echo(f"  {name or '(unlabeled)'}: {count:,}")
+    for line in found.tree():
+        echo(f"  {line}")
     for note in found.notes:
         echo(note)
     if found.question is not None:

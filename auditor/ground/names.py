@@ -19,10 +19,14 @@ def normal(text: str) -> str:
 
 
 def likeness(name: str) -> str:
-    """Equal for names that a person takes for one: case, spaces, underscores and invisible signs do not count."""
+    """Equal for names that a person takes for one.
+
+    Case, spaces, underscores, invisible signs and zeros before a number do not count.
+    """
     text = name if name.isascii() else unicodedata.normalize("NFKC", name)
     seen = "".join(sign for sign in text if unicodedata.category(sign) != "Cf")
-    return _SPACES.sub(" ", seen).strip().casefold()
+    plain = _SPACES.sub(" ", seen).strip().casefold()
+    return plain.lstrip("0") or "0" if plain.isdecimal() else plain
 
 
 def alike(names: Iterable[str]) -> list[list[str]]:

@@ -32,9 +32,12 @@ class Paths:
     def __init__(self, names: Iterable[str]) -> None:
         """``names`` are relative, parted by slashes."""
         self._by_stem: dict[str, list[str]] = defaultdict(list)
+        self._by_number: dict[str, list[str]] = defaultdict(list)
         for name in names:
             _, stem, _ = _parts(name)
             self._by_stem[stem].append(name)
+            if stem.isdecimal():
+                self._by_number[stem.lstrip("0")].append(name)
             if UPLOADED.match(stem):
                 self._by_stem[UPLOADED.sub("", stem, count=1)].append(name)
 
@@ -56,7 +59,10 @@ class Paths:
         wanted, stem, suffix = _parts(text)
         stems = [stem, UPLOADED.sub("", stem, count=1), stem.removesuffix(".0")]
         scored: dict[int, list[str]] = defaultdict(list)
-        for name in dict.fromkeys(one for key in stems for one in self._by_stem.get(key, [])):
+        named = [one for key in stems for one in self._by_stem.get(key, [])]
+        if not named and stems[2].isdecimal():  # spreadsheets write 0001 as 1
+            named = self._by_number.get(stems[2].lstrip("0"), [])
+        for name in dict.fromkeys(named):
             own, _, own_suffix = _parts(name)
             score = _agreement(wanted, own)
             if score is not None and suffix in ("", own_suffix):

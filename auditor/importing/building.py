@@ -167,11 +167,12 @@ def read_rows(
     number = _any_number if source.info.is_numeric else _number
     codes = "ddb" if source.info.is_numeric else "iib"
     labels, true_labels, trusted = (GrowingArray(code, _scratch(file.parent)) for code in codes)
-    num_rows = 0
+    num_rows, contradicted = 0, set[str]()
     ticker = Ticker(on_progress, "reading", None)
     for item in source.rows():
         if isinstance(item, Problem):
             problems.add(item)
+            contradicted |= {item.contradicted} - {""}
             continue
         labels.append(number(numbers, item.label))
         true_labels.append(number(numbers, item.true_label))
@@ -187,6 +188,12 @@ def read_rows(
     if found.question is not None:
         raise found.question
     left_out = _several(source.info, given, numbers, found.several, rows, problems)
+    for at, line in enumerate(rows if contradicted else ()):
+        if line[LOCATION] in contradicted:
+            left_out[at] = True
+            problems.add(
+                problem_of(source.info, line, "has another label in a later row; keep the right one")
+            )
     called = [None if name in found.several else found.called.get(name, name) for name in numbers]
     own = list(dict.fromkeys(name for name in called if name is not None))
     names = own if source.info.class_names else ordered_class_names(own)

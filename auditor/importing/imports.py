@@ -8,6 +8,7 @@ asks for files, the images that lie in no file of their own: ``cache.extracted_p
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import shutil
@@ -15,7 +16,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +50,14 @@ from auditor.pictures.sources import (
     SourceInfo,
     SourceOptions,
     SourceRow,
+    columns_taken,
     is_remote,
     local_file,
     open_source,
     ordered_class_names,
     printable,
     remarks,
+    tree_lines,
 )
 
 __all__ = ["BadRowsError", "ImportReport", "Preview", "Problem", "Progress", "import_dataset", "preview"]
@@ -100,6 +103,23 @@ class Preview:
     """What was made of the class names, and doubts about them."""
     question: str | None = None
     """What has to be answered before an import."""
+    splits: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Samples by split and class: the empty name is no split, or no label."""
+    left_out: list[str] = field(default_factory=list)
+    """A sentence for each folder that means nothing."""
+    because: str = ""
+    """What the reading rests on."""
+    is_sure: bool = True
+    """Whether folders leave nothing else that they may mean."""
+
+    def tree(self) -> list[str]:
+        """The reading, a line a split with its classes and counts, then what is left out and how sure that is."""
+        found = {
+            split or None: {name or None: count for name, count in one.items()}
+            for split, one in self.splits.items()
+        }
+        sure = f"{'Sure' if self.is_sure else 'Not sure'}: {self.because}"
+        return [*tree_lines(found), *self.left_out, *([sure] if self.because else [])]
 
 
 def preview(source: str | Path, **options: Any) -> Preview:
@@ -113,7 +133,7 @@ def preview(source: str | Path, **options: Any) -> Preview:
     wanted = SourceOptions(**options)
     with staging.preview_folder() as folder:
         opened = open_source(source, wanted, folder / "files")
-        counts: dict[str, int] = dict.fromkeys(opened.info.class_names or (), 0)
+        splits: dict[str, dict[str, int]] = {}
         first: list[SourceRow] = []
         problems, num_rows = Problems(), 0
         for item in opened.rows():
@@ -121,12 +141,15 @@ def preview(source: str | Path, **options: Any) -> Preview:
                 problems.add(item)
                 continue
             num_rows += 1
-            name = normal(item.label or "")
-            counts[name] = counts.get(name, 0) + 1
+            name, found = normal(item.label or ""), splits.setdefault(item.split or "", {})
+            found[name] = found.get(name, 0) + 1
             if len(first) < PREVIEW_IMAGES:
                 first.append(item)
         problems = problems.folded(opened.info, num_rows)
         sizes, bad = _first_sizes(opened, first)
+    counts: dict[str, int] = dict.fromkeys(opened.info.class_names or (), 0)
+    for name, count in itertools.chain.from_iterable(one.items() for one in splits.values()):
+        counts[name] = counts.get(name, 0) + count
     unlabeled = counts.pop("", 0)
     meant = names_of_classes.meaning(
         opened.info, counts, merge=wanted.merge_classes, joined=wanted.joined_classes
@@ -154,6 +177,10 @@ def preview(source: str | Path, **options: Any) -> Preview:
         ignored=opened.ignored,
         notes=remarks(opened) + meant.notes,
         question=None if meant.question is None else str(meant.question),
+        splits={split: _renamed(one, meant) for split, one in splits.items()},
+        left_out=list(opened.info.left_out),
+        because=opened.info.because or columns_taken(opened.info).removesuffix("."),
+        is_sure=opened.info.is_sure,
     )
 
 

@@ -154,6 +154,8 @@ class Registration:
 
     def _notes(self) -> list[str]:
         notes = [taken] if (taken := columns_taken(self.source.info)) else []
+        if self.source.info.read_as:
+            notes.append(f"Read as: {'; '.join(self.source.info.read_as)}.")
         notes += remarks(self.source)
         if self.built.num_continued:
             images = plural(self.built.num_continued, "image")

@@ -19,13 +19,13 @@ from auditor.pictures.sources.annotations import (
 )
 from auditor.pictures.sources.array_files import ArraySource, are_arrays
 from auditor.pictures.sources.arrow_files import saved_files
-from auditor.pictures.sources.beside import open_folders
+from auditor.pictures.sources.beside import open_folders, refuse_other_folders
 from auditor.pictures.sources.columns import columns_taken
 from auditor.pictures.sources.exports import classes_named, review_time, several_labels
 from auditor.pictures.sources.folder import FolderSource, is_image_name
 from auditor.pictures.sources.formats import annotation_format
 from auditor.pictures.sources.kept_apart import open_apart
-from auditor.pictures.sources.layout import SPLITS
+from auditor.pictures.sources.layout import SPLITS, tree_lines
 from auditor.pictures.sources.parquet import ParquetSource
 from auditor.pictures.sources.parts import NAMES as PARTS
 from auditor.pictures.sources.parts import Part, PartsSource, parts_of
@@ -84,6 +84,7 @@ __all__ = [
     "several_labels",
     "split_lists",
     "split_turn",
+    "tree_lines",
 ]
 
 NAMED = ("fiftyone:",)
@@ -271,17 +272,20 @@ def _open_fetched(address: str, options: SourceOptions) -> Source:
 
 
 def _open_folder(path: Path, options: SourceOptions) -> Source:
-    if are_arrays(path):
-        return ArraySource(path, options)
     if all((path / name).is_file() for name in TFDS):
         raise ImportRefusedError(
             f"{path} is a folder of TFDS; read it with tensorflow_datasets and hand its arrays to "
             "auditor.from_arrays(images, labels, name=...)."
         )
-    saved = saved_files(path)
-    if saved is not None:
-        _refuse_outside(path, saved)
-        return ParquetSource(saved, path, options)
+    if options.layout is None:  # which says that class folders are meant
+        saved = saved_files(path)
+        kinds = {"arrays": are_arrays(path), "a saved table": saved is not None}
+        _refuse_several(path, [kind for kind, is_there in kinds.items() if is_there])
+        if kinds["arrays"]:
+            return ArraySource(path, options)
+        if saved is not None:
+            _refuse_outside(path, saved)
+            return ParquetSource(saved, path, options)
     names = sorted(entry.name for entry in path.iterdir())
     parquet = [path / name for name in names if name.lower().endswith(".parquet")]
     if parquet and not any((path / name).is_dir() for name in names):
@@ -292,7 +296,10 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
     if parts:
         return _open_parts(tree, parts, options)
     try:
-        return _open_folders(tree, options)
+        source = _open_folders(tree, options)
+        if parquet and options.layout is None and isinstance(source, FolderSource):
+            raise _several(path, ["Parquet", "class folders"])
+        return source
     except ImportRefusedError as error:
         tables = [name for name in names if name.lower().endswith((".csv", ".tsv", ".parquet"))]
         if error.field is not None:  # a question, or parts of another layout
@@ -301,9 +308,11 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
             raise ImportRefusedError(text, field=error.field) from None
         below = [path / name for name, reason in FolderTree(path).walk() if reason is None]
         parquet = [file for file in below if file.suffix.lower() == ".parquet"]
+        shards = [file for file in below if is_tar(file.name)]
+        if parquet and shards:
+            raise _several(path, ["Parquet", "tar"]) from None
         if parquet:  # a repository of Hugging Face: data/train-00000-of-00001.parquet, ...
             return ParquetSource(parquet, path, options)
-        shards = [file for file in below if is_tar(file.name)]
         if shards:
             return WebDatasetSource(shards, path, options)
         arrays = {file.parent for file in below if are_arrays(file)}
@@ -314,6 +323,26 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
                 f"{path} has no sub-folder with images; to import its table, name {path / tables[0]}."
             ) from None
         raise
+
+
+def _refuse_several(path: Path, kinds: list[str]) -> None:
+    """Ask where files of one kind lie beside those of another, or beside class folders."""
+    if kinds:
+        try:
+            FolderSource(FolderTree(path))
+            kinds = [*kinds, "class folders"]
+        except ImportRefusedError:
+            pass
+    if len(kinds) > 1:
+        raise _several(path, kinds)
+
+
+def _several(path: Path, kinds: list[str]) -> ImportRefusedError:
+    return ImportRefusedError(
+        f"{path} can be read in two ways: it holds {' and '.join(kinds)}. Name the file or folder that is meant, "
+        "or say of class folders what the first ones are: classes, splits or deepest.",
+        field="layout",
+    )
 
 
 def _refuse_outside(folder: Path, files: list[Path]) -> None:
@@ -349,7 +378,10 @@ def _open_parts(tree: FolderTree | ZipTree, parts: list[Part], options: SourceOp
     """Files of labels in a zip are unpacked while it is open."""
     if isinstance(tree, FolderTree):
         place = Path(tree.root)
-        return PartsSource(tree, parts, lambda name, images: _open_beside(place / name, options, images))
+        source = PartsSource(tree, parts, lambda name, images: _open_beside(place / name, options, images))
+        if options.label_column is None:
+            refuse_other_folders(source)
+        return source
     folder = Path(tempfile.mkdtemp(prefix="label-auditor-"))
 
     def opened(name: str, images: Images) -> Source:
@@ -365,6 +397,8 @@ def _open_parts(tree: FolderTree | ZipTree, parts: list[Part], options: SourceOp
         shutil.rmtree(folder, ignore_errors=True)
         raise
     weakref.finalize(source, shutil.rmtree, folder, ignore_errors=True)
+    if options.label_column is None:
+        refuse_other_folders(source)
     return source
 
 

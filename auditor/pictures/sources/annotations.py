@@ -24,6 +24,7 @@ from xml.etree import ElementTree
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import text_of
+from auditor.ground.names import first_twice
 from auditor.ground.numbers import number_text, read_number
 from auditor.pictures.sources.answers import Answer, settled
 from auditor.pictures.sources.columns import choose_column, path_on_disk
@@ -146,7 +147,7 @@ class AnnotationSource:
         on_stored = self._boxes_are_on_stored()
         for entry in self._found.entries():
             problem = entry.problem
-            is_missing, location = False, ""
+            is_missing, location, file = False, "", entry.file or self._file.name
             if problem is None and has_broken_text(entry.filepath):
                 problem = "has a path that is not valid text; correct it"
             texts = [entry.label, entry.true_label, *(entry.extra or {}).values()]
@@ -158,13 +159,15 @@ class AnnotationSource:
                     location += placed_region(
                         self.tree.root, location, entry.region, entry.size, on_stored=on_stored
                     )
-                    again = book.again(location, entry.row, entry.label)
-                    problem = None if again is None else f"{printable(entry.filepath)} {again}"
+                    again = book.again(file, entry.filepath, location, entry.row, entry.label)
+                    if again is not None:
+                        yield again
+                        continue
                 except (PathError, UnreadableError) as error:
                     text = f"{printable(entry.filepath)} {error}" if entry.filepath else str(error)
                     problem, is_missing = text, isinstance(error, MissingError)
             if problem is not None:
-                yield Problem(entry.file or self._file.name, entry.row, problem, is_missing)
+                yield Problem(file, entry.row, problem, is_missing)
                 continue
             yield SourceRow(
                 row=entry.row,
@@ -229,6 +232,11 @@ class Coco(Format):
             raise ImportRefusedError(f"{file}: two categories have the same id; give each its own.")
         if not all(name.strip() and not has_broken_text(name) for name in self._names.values()):
             raise ImportRefusedError(f"{file}: the name of a category is blank or no valid text; correct it.")
+        twice = first_twice(self._names.values())
+        if twice is not None:
+            raise ImportRefusedError(
+                f"{file}: two categories are called {printable(twice, 60)!r}; give each a name of its own."
+            )
         self._found: dict[Any, set[Any]] = {}
         self._first: dict[Any, int] = {}
         for number, annotation in enumerate(value["annotations"]):
@@ -245,7 +253,7 @@ class Coco(Format):
 
     def classes(self) -> tuple[str, ...] | None:
         """The categories in their order."""
-        return tuple(dict.fromkeys(self._names.values()))
+        return tuple(self._names.values())
 
     def entries(self) -> Iterator[Entry]:
         """See ``Format``."""

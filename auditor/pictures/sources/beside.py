@@ -10,14 +10,14 @@ from auditor.ground.names import normal
 from auditor.pictures.sources.folder import FolderSource
 from auditor.pictures.sources.layout import TwoWaysError
 from auditor.pictures.sources.roots import Resolved
-from auditor.pictures.sources.rows import SourceOptions, SourceRow, is_whole, printable
+from auditor.pictures.sources.rows import Source, SourceOptions, SourceRow, is_whole, printable
 from auditor.pictures.sources.tables import TableSource
 from auditor.pictures.sources.trees import PathError, Tree
 
 TABLES = (".csv", ".tsv")
 DEEPEST = 2
 """Folders that a table may lie in; what lies further in is about a part of the pictures."""
-ROWS_COMPARED = 1_000
+ROWS_COMPARED, LONGEST_LINE = 1_000, 4_096
 
 
 def open_folders(tree: Tree, options: SourceOptions) -> FolderSource | TableSource:
@@ -46,7 +46,56 @@ def open_folders(tree: Tree, options: SourceOptions) -> FolderSource | TableSour
         return _table(tree, next(iter(listing)), images, options)
     for name, rows in listing.items():
         _refuse_other_labels(source, name, rows)
+    if options.layout is None and source.reading.unlabeled:
+        _refuse_lists(source, tree, images)
     return source
+
+
+def _refuse_lists(source: FolderSource, tree: Tree, images: Resolved) -> None:
+    """Ask where a text gives labels to pictures that have none by their folders, as Tiny ImageNet's does."""
+    for name, reason in tree.walk():
+        if reason is not None or not name.lower().endswith(".txt") or name.count("/") > DEEPEST:
+            continue
+        with tree.open(name) as stream:
+            words = stream.readline(LONGEST_LINE).decode("utf-8-sig", "replace").split()
+        if len(words) < 2:
+            continue
+        for place in dict.fromkeys(("", name.rpartition("/")[0])):
+            try:
+                meant = source.meant(images.locate(f"{place}/{words[0]}".lstrip("/")))
+            except PathError:
+                continue
+            if meant is not None and meant[0] is None:
+                raise ImportRefusedError(
+                    f"{tree.root}: {name} says labels of pictures that have none by their folders "
+                    f"({printable(words[0], 40)}: {printable(words[1], 40)}); write it as a table with a header "
+                    "(path,label) and import that, or say that the first folders are splits: these pictures stay "
+                    "without labels.",
+                    field="layout",
+                )
+
+
+def refuse_other_folders(source: Source) -> None:
+    """Ask where a file of labels names the classes that folders have, and not each picture's own one.
+
+    Raises:
+        ImportRefusedError: it is so; the text names a picture.
+    """
+    first = [
+        row
+        for row in itertools.islice(source.rows(), ROWS_COMPARED)
+        if isinstance(row, SourceRow) and row.label
+    ]
+    folders = [normal(row.location.split("/")[-2]) if "/" in row.location else "" for row in first]
+    labels = [normal(row.label or "") for row in first]
+    other = next((at for at, label in enumerate(labels) if label != folders[at]), None)
+    if other is not None and len(set(labels)) > 1 and set(labels) == set(folders):
+        raise ImportRefusedError(
+            f"{source.info.root} can be read in two ways: {source.info.table_file} says other labels than the "
+            f"folders ({printable(first[other].filepath, 60)}: {printable(labels[other], 40)} there). Name its "
+            "column of labels, or the file itself, to believe it, or import the folders without it.",
+            field="label_column",
+        )
 
 
 def _is_table(tree: Tree, name: str) -> bool:

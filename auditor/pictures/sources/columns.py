@@ -41,6 +41,7 @@ LABEL_NAMES = (
         "class_label",
     ),
     *("classname", "choice", "annotation", "y", "dx", "diagnosis", "breed", "species", "finding_labels"),
+    *("label_name", "class_label_name", "class_id", "label_id", "class_index", "class_idx"),
 )
 DATA_AS_HEADER = "its first row looks like data; add a header row such as filepath,label"
 TRUE_WORDS = frozenset(["1", "1.0", "true", "yes", "y", "t", "x"])
@@ -67,6 +68,11 @@ def find_column(columns: Iterable[str], usual: Sequence[str]) -> str | None:
     """The first of the usual names that occurs, whatever its case."""
     by_name = {column.strip().lower().replace(" ", "_"): column for column in reversed(list(columns))}
     return next((by_name[name] for name in usual if name in by_name), None)
+
+
+def is_label_name(column: str) -> bool:
+    """Whether a column is called as labels are; ``y`` may be a place as well."""
+    return column.lower() != "y" and find_column([column], LABEL_NAMES) is not None
 
 
 def choose_column(
@@ -126,7 +132,7 @@ def columns_taken(info: SourceInfo) -> str:
     label = f"labels from the column {printable(info.label_column)!r}"
     images = f"images from the column {printable(info.path_column)!r}, " if info.path_column else ""
     taken = (info.label_column, info.true_label_column)
-    other = [name for name in info.columns if name.strip().lower() in LABEL_NAMES and name not in taken]
+    other = [name for name in info.columns if is_label_name(name) and name not in taken]
     sentence = f"{images}{label}."
     if other and not info.is_own_export:
         sentence += f" Not used: {printable(', '.join(other))}; name another column of labels to use it."

@@ -91,9 +91,9 @@ class FiftyOneSource:
                 yield Problem(self._name, row, f"{printable(path)} {error}", is_missing)
                 continue
             name = ("" if label is None else str(label)).strip() or None
-            again = book.again(location, row, name)
+            again = book.again(self._name, path, location, row, name)
             if again is not None:
-                yield Problem(self._name, row, f"{printable(path)} {again}")
+                yield again
                 continue
             yield SourceRow(
                 row=row,

@@ -36,7 +36,15 @@ class FolderSource:
                 others.add(parts[:-1])
         look = Look(tree.root, folders, frozenset(others), self._pictures)
         self.reading = read(look, layout)
-        self.info = SourceInfo(kind=tree.kind, root=tree.root, table_file=Path(tree.root).name)
+        self.info = SourceInfo(
+            kind=tree.kind,
+            root=tree.root,
+            table_file=Path(tree.root).name,
+            read_as=() if self.reading.is_plain else tuple(self.reading.lines()),
+            left_out=tuple(self.reading.left_out()),
+            because=self.reading.because,
+            is_sure=self.reading.is_sure,
+        )
 
     def _inner(self, location: str) -> str:
         base = self.tree.base
@@ -63,10 +71,6 @@ class FolderSource:
     def meant(self, location: str) -> tuple[str | None, str | None] | None:
         """(class or None, split or None) of a file; None: its folder says nothing."""
         return self.reading.of(self._inner(location).split("/"))
-
-    def remarks(self) -> list[str]:
-        """How the folders were read, where that is more than one folder a class."""
-        return [] if self.reading.is_plain else [f"Read as: {'; '.join(self.reading.lines())}."]
 
     def rows(self) -> Iterator[SourceRow | Problem]:
         """See ``Source``. Files that do not look like images are put on ``ignored``."""

@@ -14,12 +14,14 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import LongLineError, lines_of
 from auditor.pictures.sources.annotations import Entry, Format, Outcome, is_image
+from auditor.pictures.sources.answers import Answer, settled
 from auditor.pictures.sources.columns import (
     ID_NAMES,
     LABEL_NAMES,
@@ -33,6 +35,8 @@ from auditor.pictures.sources.rows import SourceOptions, class_name, printable
 
 SOURCE, METADATA = "source-ref", "-metadata"
 """Of Ground Truth."""
+TRUTH = "ground_truth"
+"""Of Label Studio's answers: this one counts."""
 
 
 class Records(Format):
@@ -159,9 +163,54 @@ class JsonList(Records):
         for row, one in enumerate(self._records):
             yield row, one if isinstance(one, dict) else {}
 
+    def entries(self) -> Iterator[Entry]:
+        """See ``Format``; of Label Studio's answers about one image, the one that counts (``settled``)."""
+        if self.kind != "label_studio":
+            yield from super().entries()
+            return
+        by_path: dict[str, list[tuple[Entry, dict[str, Any]]]] = {}
+        for entry, (_, value) in zip(super().entries(), self.values(), strict=True):
+            by_path.setdefault(entry.filepath, []).append((entry, value))
+        for said in by_path.values():
+            first, problem = said[0][0], next((entry.problem for entry, _ in said if entry.problem), None)
+            answers = [_answer(value, entry.label) for entry, value in said if entry.label is not None]
+            label = None
+            if problem is None:
+                try:
+                    label = counts.names[0] if (counts := settled(answers)) else None
+                except ValueError as error:
+                    problem = str(error)
+            yield replace(first, label=label, problem=problem)
+
+    def rewritten(self, outcome: Outcome) -> str:
+        """See ``Format``: what several people answered stays, beside a truth of ours."""
+        if self.kind != "label_studio":
+            return super().rewritten(outcome)
+        by_path: dict[str, list[dict[str, Any]]] = {}
+        for _, value in self.values():
+            by_path.setdefault(self._path_of(value), []).append(value)
+        kept = []
+        for path, values in by_path.items():
+            label = outcome(path)
+            if label is None:
+                continue
+            truth = [value for value in values if value.get(TRUTH)]
+            if label and (truth or len({str(value.get("annotator")) for value in values}) == 1):
+                self._relabel((truth or values)[-1], label)
+            elif label:
+                values = [*values, values[-1] | {"annotator": None, "annotation_id": None, TRUTH: True}]
+                self._relabel(values[-1], label)
+            kept += values
+        return self.text(kept)
+
     def text(self, kept: list[dict[str, Any]]) -> str:
         """See ``Records``."""
         return json.dumps(kept if self._key is None else self._value | {self._key: kept}, ensure_ascii=False)
+
+
+def _answer(value: dict[str, Any], label: str) -> Answer[dict[str, Any]]:
+    by = value.get("annotator")
+    return Answer("" if by is None else str(by), (label,), bool(value.get(TRUTH)), value)
 
 
 class GroundTruth(JsonLines):

@@ -106,6 +106,10 @@ class Reading:
     """Folders in those of the classes that hold masks, in lower case."""
     counts: Counter[Parts] | None = None
     """Pictures by folder."""
+    because: str = ""
+    """What says so, in a sentence."""
+    is_sure: bool = True
+    """Whether names alone leave nothing else that it may mean."""
 
     def of(self, parts: list[str]) -> tuple[str | None, str | None] | None:
         """(class or None, split or None) of a file by the parts of its path; None: it lies beside the classes."""
@@ -134,23 +138,17 @@ class Reading:
     def lines(self) -> list[str]:
         """The reading as a person checks it: a line a split with its classes, and what was left out."""
         found: dict[str | None, Counter[str | None]] = {}
-        masked = 0
         for folder, count in (self.counts or {}).items():
-            if self.is_mask([*folder, ""]):
-                masked += count
-            elif (meant := self.of([*folder, ""])) is not None:
+            if not self.is_mask([*folder, ""]) and (meant := self.of([*folder, ""])) is not None:
                 found.setdefault(meant[1], Counter())[meant[0]] += count
-        said = []
-        for split, classes in found.items():
-            named = [(name, count) for name, count in classes.items() if name is not None]
-            shown = ", ".join(f"{printable(name, 40)} {count:,}" for name, count in named[:MOST_SHOWN])
-            more = ", ..." if len(named) > MOST_SHOWN else ""
-            what = f"{plural(len(named), 'class')}: {shown}{more}" if named else ""
-            what = f"unlabeled: {classes[None]:,}" if not named else what
-            said.append(what if split is None else f"{printable(split, 40)}, {what}")
+        return [*tree_lines(found), *self.left_out()]
+
+    def left_out(self) -> list[str]:
+        """A line for each folder that means nothing, and one for masks."""
         left = ["/".join(self.wrapper)] if self.wrapper else []
         left += [f"{split}/{'/'.join(inner)}" for split, inner in (self.inner or {}).items() if inner]
-        said += [f"wrapper {printable(one, 60)}/ left out" for one in left]
+        masked = sum(count for one, count in (self.counts or {}).items() if self.is_mask([*one, ""]))
+        said = [f"wrapper {printable(one, 60)}/ left out" for one in left]
         return said + ([f"{plural(masked, 'mask')} left out"] if masked else [])
 
     @property
@@ -158,6 +156,20 @@ class Reading:
         """One folder a class and nothing else: there is nothing to say."""
         is_flat = all(len(folder) < 2 for folder in self.counts or ())
         return is_flat and not (self.wrapper or self.inner is not None)
+
+
+def tree_lines(found: Mapping[str | None, Mapping[str | None, int]]) -> list[str]:
+    """A line for each split, None where there is none, with its classes and counts; the class None is no label."""
+    said = []
+    for split, classes in found.items():
+        named = [(name, count) for name, count in classes.items() if name is not None]
+        shown = ", ".join(f"{printable(name, 40)} {count:,}" for name, count in named[:MOST_SHOWN])
+        more = f", and {len(named) - MOST_SHOWN:,} more" if len(named) > MOST_SHOWN else ""
+        parts = [f"{plural(len(named), 'class')}: {shown}{more}"] if named else []
+        parts += [f"unlabeled: {classes[None]:,}"] if classes.get(None) else []
+        what = "; ".join(parts)
+        said.append(what if split is None else f"{printable(split, 40)}, {what}")
+    return said
 
 
 def is_split(name: str) -> bool:
@@ -185,7 +197,8 @@ def read(look: Look, layout: str | None) -> Reading:
     for recognise in RECOGNISERS:
         found = recognise(inside, layout)
         if found is not None:
-            return replace(found, wrapper=wrapper, counts=folders)
+            found = replace(found, wrapper=wrapper, counts=folders)
+            return found if layout is None else replace(found, because=f"said to be {layout}", is_sure=True)
     raise AssertionError("the last recogniser takes everything")
 
 
@@ -271,7 +284,15 @@ def _splits(look: Look, layout: str | None) -> Reading | None:
             if len(names) == 1 and len(rest) > 1 and not names & rest:
                 raise _asked(look, f"{'/'.join((top, *inner[top], *names))} is a class of no other split")
         _refuse_doubtful(look, [folder for one in below.values() for folder in one.folders if folder])
-    return Reading(inner=inner, unlabeled=unlabeled, is_deepest=layout == "deepest")
+    named = [names for names in classes.values() if names]
+    because = f"{printable(', '.join(tops), 80)} are names of splits"
+    return Reading(
+        inner=inner,
+        unlabeled=unlabeled,
+        is_deepest=layout == "deepest",
+        because=because if called else "",
+        is_sure=all(names == named[0] for names in named),
+    )
 
 
 def _splits_below(look: Look, layout: str | None) -> Reading | None:
@@ -281,7 +302,7 @@ def _splits_below(look: Look, layout: str | None) -> Reading | None:
         return None
     if not all(map(is_split, seconds)) or all(_PART.fullmatch(folder[0].lower()) for folder in look.folders):
         return None
-    return Reading(is_split_below=True)
+    return Reading(is_split_below=True, because="the folders in each first one have names of splits")
 
 
 def _classes(look: Look, layout: str | None) -> Reading:
@@ -298,7 +319,14 @@ def _classes(look: Look, layout: str | None) -> Reading:
         if again or (len(repeated) > 1 and len(seconds) == len(tops) > 1):
             raise _asked(look)
         _refuse_doubtful(look, list(look.folders))
-    return Reading(is_deepest=layout == "deepest")
+    is_flat = all(len(folder) < 2 for folder in look.folders)
+    return Reading(
+        is_deepest=layout == "deepest",
+        because="pictures lie in one folder a class"
+        if is_flat
+        else "deeper folders belong to the first ones",
+        is_sure=is_flat,
+    )
 
 
 RECOGNISERS: tuple[Callable[[Look, str | None], Reading | None], ...] = (

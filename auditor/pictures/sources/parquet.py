@@ -175,9 +175,9 @@ class ParquetSource:
         split = _text(cells.get("split")) or split_of(file)
         # Files of different splits may name their images alike; paths that lead to one file may not.
         key = location if self.tree is not None else f"{split or ''}/{path}"
-        again = book.again(key, row, label) if text else None
+        again = book.again(file.name, path, key, row, label) if text else None
         if again is not None and self.tree is not None:
-            return Problem(file.name, row, f"{printable(path)} {again}")
+            return again
         if (
             again is not None
         ):  # cat/0.png and dog/0.png, of which Hugging Face keeps the last part beside the bytes

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -84,7 +85,7 @@ class PartsSource:
         for part, source in self._parts:
             for item in self._unlabeled(part.folder) if source is None else source.rows():
                 if isinstance(item, Problem):
-                    yield Problem(f"{part.folder}{item.file}", item.row, item.text, item.is_missing)
+                    yield replace(item, file=f"{part.folder}{item.file}")
                     continue
                 inner = item.location.removeprefix(part.folder).split("/")[0]
                 item.split = item.split or next(filter(is_split, (_name(part.folder), inner)), None)

@@ -55,6 +55,8 @@ class Problem:
     """What is wrong and what to do about it, on one line."""
     is_missing: bool = False
     """The image is not below the root."""
+    contradicted: str = ""
+    """The location of an image that an earlier row gives another label: neither is kept."""
 
     @property
     def cause(self) -> str:
@@ -112,6 +114,14 @@ class SourceInfo:
     """How the masks are written, where labels are masks."""
     is_numeric: bool = False
     """Labels are numbers, each as the text that ``numbers.number_text`` writes."""
+    read_as: tuple[str, ...] = ()
+    """How its folders are read, a line a split, where that is more than a class a folder."""
+    left_out: tuple[str, ...] = ()
+    """Sentences on folders that mean nothing."""
+    because: str = ""
+    """What the reading of its folders rests on; empty where it has none to read."""
+    is_sure: bool = True
+    """Whether that leaves nothing else that they may mean."""
 
     @property
     def task(self) -> str:
@@ -194,7 +204,7 @@ class PathBook:
         self._seen.execute("CREATE TABLE seen (key INTEGER PRIMARY KEY, place INTEGER NOT NULL, label TEXT)")
         self._seen.execute("BEGIN")
 
-    def again(self, location: str, row: int, label: str | None) -> str | None:
+    def again(self, file: str, named: str, location: str, row: int, label: str | None) -> Problem | None:
         """Why ``location`` cannot be taken where it came before; remembers it, and None, otherwise.
 
         Raises:
@@ -211,9 +221,10 @@ class PathBook:
             return None
         first, there = self._seen.execute("SELECT place, label FROM seen WHERE key = ?", (key,)).fetchone()
         if there == label:
-            return f"is listed before, in row {first}; remove one"
+            return Problem(file, row, f"{printable(named)} is listed before, in row {first}; remove one")
         labels = f"{_quoted(there)} there, {_quoted(label)} here"
-        return f"is listed before, in row {first}, with another label ({labels}); keep the right one"
+        text = f"is listed before, in row {first}, with another label ({labels}); keep the right one"
+        return Problem(file, row, f"{printable(named)} {text}", contradicted=location)
 
 
 def _quoted(label: str | None) -> str:

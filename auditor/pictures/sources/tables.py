@@ -18,7 +18,9 @@ from auditor.pictures.sources.columns import (
     PATH_NAMES,
     choose_column,
     find_column,
+    is_label_name,
     is_trusted,
+    listed,
     looks_like_data,
     path_on_disk,
 )
@@ -41,6 +43,11 @@ from auditor.pictures.sources.trees import Images, MissingError, PathError, ZipT
 ONES, ZEROS = ("1", "1.0", "true", "yes"), ("", "0", "0.0", "-1", "-1.0", "false", "no")
 NO_CLASS = ("trusted", "split", "fold", "is_valid", "id", "index")
 """Columns that stand for no class, whatever they hold."""
+NO_LABEL = ("split", "fold", "is_valid", "subset", "set", "caption", "text", "description", "width", "height")
+"""Columns that are no labels, though there is no other one beside the paths."""
+BOX = frozenset(["xmin", "ymin", "xmax", "ymax"])
+GIVEN = ("given_label", "noisy_label")
+"""Columns that say that they are the labels, whatever other columns there are."""
 ONE_CLASS = "one class per image can be audited"
 
 
@@ -64,6 +71,8 @@ class TableSource:
         path = choose_column(name, header, "path", options.path_column, PATH_NAMES + ID_NAMES)
         self._header_cells = header
         self._at = {column: place for place, column in enumerate(header)}
+        self._twins: dict[str, dict[str, str]] = {}
+        """By other column that says the same: what it says for each label."""
         label, self._one_hot = self._labels(path, options)
         true = options.true_label_column
         if true is not None:
@@ -86,14 +95,61 @@ class TableSource:
         header = self._header_cells
         rest = [one for one in header if one != path and not one.startswith("Unnamed: ")]
         usual = find_column(rest, LABEL_NAMES)
+        if options.label_column is None and options.task is None and {one.lower() for one in rest} >= BOX:
+            raise ImportRefusedError(
+                f"{self._name} has a box in each row (xmin, ymin, xmax, ymax); write boxes as COCO and import that "
+                f"file with boxes, or name the column of labels where they are labels of the whole image. "
+                f"{listed(header)}",
+                field="label_column",
+            )
+        several = [one for one in rest if is_label_name(one) and one != options.true_label_column]
+        is_clear = is_own_export(header) or (usual or "").lower() in GIVEN
+        if options.label_column is None and len(several) > 1 and not is_clear:
+            return self._one_of(several), ()
         if options.label_column is not None or usual is not None:
             return choose_column(self._name, header, "label", options.label_column or usual, LABEL_NAMES), ()
         binary = self._binary(rest)
         if len(binary) > 1:
             return None, tuple(binary)
-        if len(rest) == 1 and not looks_like_data(header):
+        if len(rest) == 1 and not looks_like_data(header) and rest[0].strip().lower() not in NO_LABEL:
             return rest[0], ()
         return choose_column(self._name, header, "label", None, LABEL_NAMES), ()
+
+    def _one_of(self, columns: list[str]) -> str:
+        """The column of labels where several are called so and say the same: names rather than numbers.
+
+        Raises:
+            ImportRefusedError: they do not say the same; a person has to choose.
+        """
+        pairs: dict[str, dict[str, str]] = {column: {} for column in columns}
+        back: dict[str, dict[str, str]] = {column: {} for column in columns}
+        for record in self._table.records():
+            if len(record.cells) != len(self._header_cells) or not any(record.cells):
+                continue
+            first, *others = (record.cells[self._at[column]].strip() for column in columns)
+            for column, other in zip(columns[1:], others, strict=True):
+                if (
+                    pairs[column].setdefault(first, other) != other
+                    or back[column].setdefault(other, first) != first
+                ):
+                    raise ImportRefusedError(
+                        f"{self._name} has several columns that may be the labels, and they differ in row "
+                        f"{record.row} ({columns[0]}: {printable(first, 40)}, {column}: {printable(other, 40)}); "
+                        "name the right one.",
+                        field="label_column",
+                    )
+        firsts = next(iter(pairs[column] for column in columns[1:]))
+        pairs[columns[0]] = {first: first for first in firsts}
+        named = [
+            one
+            for one in columns
+            if not all(is_whole(cell.removesuffix(".0")) for cell in pairs[one].values())
+        ]
+        label = (named or columns)[0]
+        for column in columns:
+            if column != label:
+                self._twins[column] = {pairs[label][first]: pairs[column][first] for first in firsts}
+        return label
 
     def _binary(self, columns: list[str]) -> list[str]:
         """Those of the columns that hold ones and zeros alone, and both."""
@@ -125,9 +181,7 @@ class TableSource:
                 continue
             found = self._row(row, cells)
             if isinstance(found, SourceRow):
-                again = book.again(found.location, row, found.label)
-                if again is not None:
-                    found = Problem(self._name, row, f"{printable(found.filepath)} {again}")
+                found = book.again(self._name, found.filepath, found.location, row, found.label) or found
             yield found
 
     def _row(self, row: int, cells: list[str]) -> SourceRow | Problem:
@@ -203,7 +257,8 @@ class TableSource:
             place = self._at[self.info.label_column]
             before = cells[place].strip()
             if not is_whole(before.removesuffix(".0")):
-                return {place: quoted(label) if self.info.is_own_export else label}
+                twins = {self._at[column]: said.get(label, "") for column, said in self._twins.items()}
+                return {place: quoted(label) if self.info.is_own_export else label} | twins
             number = numbered(label, class_names)
             return {place: f"{number}.0" if before.endswith(".0") and is_whole(number) else number}
 

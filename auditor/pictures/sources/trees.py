@@ -8,7 +8,7 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, Protocol
 
@@ -24,6 +24,8 @@ BOMB_BYTES = 1 << 30
 MAX_MEMBERS = 5_000_000
 MAX_DEPTH = 200
 """Python gives up at a thousand."""
+UTF8_NAME, BACKSLASH = 0x800, chr(92)
+"""What a zip says of a name that is UTF-8; any other is read as the first IBM PC had it."""
 NOISE = ("__MACOSX", "@eaDir", ".DS_Store", "Thumbs.db", "desktop.ini")
 
 
@@ -289,11 +291,26 @@ def open_zip(archive: Path) -> zipfile.ZipFile:
         ImportRefusedError: it is no zip or is damaged.
     """
     try:
-        return zipfile.ZipFile(open_remote(str(archive)) if is_remote(str(archive)) else archive)
+        opened = zipfile.ZipFile(open_remote(str(archive)) if is_remote(str(archive)) else archive)
     except (zipfile.BadZipFile, OSError, ValueError, RuntimeError) as error:  # the last: a newer kind of zip
         raise ImportRefusedError(
             f"{archive} cannot be read as a zip ({error}); zip the folder again."
         ) from error
+    for info in opened.infolist():
+        name = _meant_name(info)
+        if name != info.filename:
+            opened.NameToInfo.pop(info.filename, None)
+            info.filename, opened.NameToInfo[name] = name, info
+    return opened
+
+
+def _meant_name(info: zipfile.ZipInfo) -> str:
+    """The name that its writer meant: some of Windows part folders by backslashes, macOS does not say UTF-8."""
+    name = info.filename
+    if not info.flag_bits & UTF8_NAME and not name.isascii():
+        with suppress(UnicodeError):
+            name = name.encode("cp437").decode("utf-8")
+    return name if "/" in name else name.replace(BACKSLASH, "/")
 
 
 def _spellings(text: str) -> list[str]:

@@ -114,7 +114,8 @@ def test_import_dataset__fiftyone_dataset_by_name(tmp_path: Path, database: str)
         "REPORT 20 10 1",
         "REPORT 20 10 1 ['test', 'train']",
         f"REFUSED fiftyone:twice, row 1: {folder}/0/0000.png is listed before, in row 0, with another label "
-        "('digit 5' there, 'digit 9' here); keep the right one. Correct them, or leave those rows out.",
+        "('digit 5' there, 'digit 9' here); keep the right one (and 1 more). No image is left to "
+        "import.",
         f"REFUSED FiftyOne has no dataset 'mint' in the MongoDB at {database.removeprefix('mongodb://')}; did you "
         "mean 'mine'? Set FIFTYONE_DATABASE_URI to look in another database.",
         "REFUSED fiftyone:mine has no classification field 'truth'; name another one. "

@@ -432,6 +432,14 @@ def test_import_dataset__threads_give_the_same_as_one_worker(tmp_path: Path) -> 
         assert dataclasses.replace(left, dataset_id=right.dataset_id) == right
 
 
+def test_import_dataset__skip_bad_keeps_none_of_two_labels_of_one_image(tmp_path: Path) -> None:
+    rows = write_images(tmp_path, 30)
+    source = write_csv(tmp_path / "l.csv", ("path", "label"), [*rows, (rows[3][0], "another")])
+    report = import_dataset(source, name="one", skip_bad=True)
+    assert (report.num_samples, report.num_skipped) == (29, 2)
+    assert [problem.row for problem in report.skipped] == [32, 5]
+
+
 def test_preview__says_what_an_import_would_do_and_registers_nothing(tmp_path: Path) -> None:
     rows = write_images(tmp_path, 30)
     rows[4] = (rows[4][0], "")

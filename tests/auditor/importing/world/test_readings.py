@@ -34,7 +34,7 @@ PREFIXES = ["IMG_", "DSC ", "x-y.", unicodedata.normalize("NFD", "bild ä")]
 
 
 def test_cases__are_many_and_have_names_of_their_own() -> None:
-    assert len(ALL) >= 170
+    assert len(ALL) >= 200
     assert len(BY_NAME) == len(ALL)
 
 
@@ -108,7 +108,8 @@ def test_dry_run__shows_the_reading_and_imports_nothing(home: Path, tmp_path: Pa
     source = wrapped(BY_NAME["a test set without classes"], "raw").write(tmp_path / "set")
     said = CliRunner().invoke(cli, ["import", str(source), "--name", "a", "--dry-run"])
     assert said.exit_code == 0, said.output
-    assert "test, unlabeled: 1; train, 2 classes: cat 1, dog 1; wrapper raw/ left out" in said.output
+    lines = ["test, unlabeled: 1", "train, 2 classes: cat 1, dog 1", "wrapper raw/ left out"]
+    assert "\n  ".join([*lines, "Sure: test, train are names of splits"]) in said.output
     assert "Nothing was imported" in said.output
     assert not any((home / "datasets").glob("*"))
 

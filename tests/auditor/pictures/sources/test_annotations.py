@@ -266,6 +266,24 @@ def test_label_studio__json_min_keeps_its_fields(home: Path, tmp_path: Path, ima
         import_dataset(tmp_path / "min.json", name="several", label_column="species")
 
 
+def test_label_studio__json_min_keeps_what_several_people_answered(
+    home: Path, tmp_path: Path, images: list[str]
+) -> None:
+    said = [
+        {"image": path, "choice": label, "annotator": person}
+        for person in (1, 2)
+        for path, label in zip(images, LABELS, strict=True)
+    ]
+    (tmp_path / "min.json").write_text(json.dumps(said))
+    import_dataset(tmp_path / "min.json", name="set")
+    decided("set")
+    export.export("set", tmp_path / "out.json")
+    written = json.loads((tmp_path / "out.json").read_text())
+    assert [one["annotator"] for one in written if one["image"] == images[0]] == [1, 2, None]
+    assert [one["choice"] for one in written if one["image"] == images[0]] == ["cat", "cat", "dog"]
+    assert {row.filepath: row.label for row in preview(tmp_path / "out.json").first_rows}[images[0]] == "dog"
+
+
 def labelbox_row(number: int, path: str, answers: dict[str, str]) -> dict[str, Any]:
     """A data row that is named by its global key, as Labelbox's second export format has it."""
     said = [

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import tarfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -194,6 +195,16 @@ def test_tar__with_class_folders_is_read_as_a_folder(home: Path, tmp_path: Path)
         "cat/0.png",
         "dog/1.png",
     ]
+
+
+def test_zip__of_macos_has_names_in_utf_8_and_does_not_say_so(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "photos.zip"
+    with zipfile.ZipFile(file, "w") as archive:
+        for number, folder in enumerate(["cafXX", "tea"]):
+            archive.writestr(f"{folder}/{number}.png", picture(number))
+    file.write_bytes(file.read_bytes().replace(b"cafXX", "caf\u00e9".encode()))
+    import_dataset(file, name="set")
+    assert imported("set").class_names == ["caf\u00e9", "tea"]
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])

@@ -326,9 +326,11 @@ def test_path_book__holds_what_came_before_on_disk() -> None:
     tracemalloc.start()
     try:
         book = PathBook()
-        assert not any(book.again(f"{number}.png", number, str(number)) for number in range(20_000))
+        seen = (book.again("l.csv", "a", f"{number}.png", number, str(number)) for number in range(20_000))
+        assert not any(seen)
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert held < 20_000
-    assert book.again("7.png", 20_000, "7") == "is listed before, in row 7; remove one"
+    again = book.again("l.csv", "7.png", "7.png", 20_000, "7")
+    assert str(again) == "l.csv, row 20000: 7.png is listed before, in row 7; remove one"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,8 @@ from sklearn.model_selection import cross_val_predict
 from app.server import bench
 from auditor import api
 from auditor.audits import arrays, own_models, ranking, settle, statements
-from auditor.catalog import reading, scores
-from auditor.catalog.db import ask
+from auditor.catalog import audits, reading, scores
+from auditor.catalog.db import ask, session
 from auditor.review import decisions, drawing
 from tests.auditor.conftest import Run
 from tests.helpers import Digits, verify_truthfully
@@ -108,6 +109,19 @@ def test_anew__what_a_random_draw_backs_does_not_move(pooled: tuple[Digits, int]
     head = drawing.draw("digits", 40, purpose="promises").head
     trust = after.trust_score.loc[head].to_numpy()
     assert np.all(np.diff(trust) >= 0)  # a further draw reads trust, not the order of the list
+
+
+def test_anew__where_nothing_stands_out_verdicts_move_the_order_alone(pooled: tuple[Digits, int]) -> None:
+    digits, audit_id = pooled
+    with session() as open_session:
+        summary = replace(audits.get(open_session, audit_id).summary, stands_out=False)
+        audits.change(open_session, audit_id, summary=summary)
+    before = table_of(audit_id)
+    review(digits, audit_id, 20)
+    assert ranking.after_verdicts(audit_id) is not None
+    after = table_of(audit_id)
+    assert not after["rank"].equals(before["rank"])
+    pd.testing.assert_frame_equal(after.drop(columns="rank"), before.drop(columns="rank"))
 
 
 def test_anew__every_surface_has_the_new_order(pooled: tuple[Digits, int], run: Run, tmp_path: Path) -> None:

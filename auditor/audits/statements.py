@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from auditor.audits import settle
 from auditor.audits.settle import transition_from_json
-from auditor.catalog import audits, datasets, scores
+from auditor.catalog import audits, datasets, folders, scores
 from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.errors import AuditFailedError, NotFoundError
@@ -126,6 +126,7 @@ class Statements:
     """Samples whose picture or a near copy is also in another split (``splits.shared_pictures``)."""
 
 
+@folders.checked_once()
 def load(audit_id: int) -> Standing:
     """Everything that promises and statements are computed from.
 

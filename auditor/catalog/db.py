@@ -18,7 +18,7 @@ from sqlmodel import Session, SQLModel, create_engine
 
 from auditor.catalog import ids, models, schema
 from auditor.ground.errors import AuditorError, CatalogBusyError, CatalogError
-from auditor.ground.settings import settings
+from auditor.ground.settings import Settings, settings
 
 Asked = ParamSpec("Asked")
 Answer = TypeVar("Answer")
@@ -55,7 +55,7 @@ def session() -> Iterator[Session]:
         AuditorError: a text or number that no database takes (NUL, half a pair of surrogates, 30 digits).
     """
     try:
-        with Session(_engine(settings().database_url), expire_on_commit=False) as open_session:
+        with Session(_engine(settings()), expire_on_commit=False) as open_session:
             try:
                 yield open_session
                 open_session.commit()
@@ -145,15 +145,14 @@ def close_all() -> None:
         engine.dispose()
 
 
-def _engine(url: str | URL) -> Engine:
-    home = settings().home
+def _engine(now: Settings) -> Engine:
     try:
-        settings().make_home()
+        now.make_home()
     except OSError as error:
         raise AuditorError(
-            f"{home} cannot be created ({error.strerror}); set AUDITOR_HOME to a folder that you can write to."
+            f"{now.home} cannot be created ({error.strerror}); set AUDITOR_HOME to a folder that you can write to."
         ) from error
-    return _engine_cached(url)
+    return _engine_cached(now.database_url)
 
 
 _ENGINES: weakref.WeakSet[Engine] = weakref.WeakSet()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from auditor.audits import arrays
 from auditor.bridges import engine_bridge
-from auditor.catalog import datasets, reading, reviews, scores
+from auditor.catalog import datasets, folders, reading, reviews, scores
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset, Review
 from auditor.fiftyone_bridge import labels as labelling
@@ -103,6 +103,7 @@ class Columns:
         return self.dataset.num_samples
 
 
+@folders.checked_once()
 def load(name: str, audit_id: int | None = None) -> Columns:
     """Columns of the dataset's newest finished audit, or of ``audit_id``.
 

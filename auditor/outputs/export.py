@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from auditor import columns
 from auditor.audits import arrays, statements
 from auditor.bridges import engine_bridge
-from auditor.catalog import datasets, reading, scores
+from auditor.catalog import datasets, folders, reading, scores
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset, Review, Sample
 from auditor.ground.errors import ExportRefusedError, NotFoundError
@@ -214,6 +214,7 @@ def export_tree(
     return counts.summary(sources)
 
 
+@folders.checked_once()
 def _load(
     dataset_name: str,
     policy: str,
@@ -269,12 +270,15 @@ def _signals(audit: Audit | None) -> dict[str, NDArray[np.float32]]:
     found: dict[str, NDArray[np.float32]] = {}
     if audit is None:
         return found
+    heard = {*audit.engines, *arrays.runs_that_speak(audit.id)}
     trusts = {column: (engine, "") for column, engine in engine_bridge.trust_columns().items()}
     for column, (engine, name) in (engine_bridge.signal_columns() | trusts).items():
+        if engine not in heard:
+            continue  # its cells stay empty
         try:
             found[column] = arrays.signal(audit.id, engine, name) if name else arrays.trust(audit.id, engine)
         except NotFoundError:
-            continue  # that engine was not part of the audit; its cells stay empty
+            continue  # it did not finish, or has no such signal
     return found
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from auditor.audits import arrays, comparison, statements
-from auditor.catalog import audits, reading, scores
+from auditor.catalog import audits, folders, reading, scores
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Review
 from auditor.ground.errors import ExportRefusedError
@@ -30,6 +30,7 @@ NUM_SUSPECTS = 60
 READING = "reading the suspects' pictures"
 
 
+@folders.checked_once()
 def report(dataset_name: str, *, audit_id: int | None = None, progress: OnProgress | None = None) -> str:
     """The report of the newest finished audit, or of ``audit_id``, as one HTML page without any outside address.
 

@@ -7,12 +7,13 @@ from a user's files is escaped by the template engine. The caller supplies the d
 from __future__ import annotations
 
 import base64
+import functools
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -119,8 +120,8 @@ class ReportInput:
     """Further sentences: weights, structured noise, disagreement, duplicates."""
 
 
-def report_html(report: ReportInput) -> str:
-    """Return the whole page as text."""
+@functools.cache
+def _template() -> Template:
     environment = Environment(
         loader=PackageLoader("auditor.outputs"),
         autoescape=True,
@@ -133,7 +134,12 @@ def report_html(report: ReportInput) -> str:
         float(share), is_guess=is_guess
     )
     environment.filters["odds"] = lambda share, is_guess: odds_of_wrong(float(share), is_guess=is_guess)
-    return environment.get_template("report.html.j2").render(
+    return environment.get_template("report.html.j2")
+
+
+def report_html(report: ReportInput) -> str:
+    """Return the whole page as text."""
+    return _template().render(
         report=report,
         is_guess=report.noise_rate.kind != "interval",
         suspects=[(suspect, picture_uri(suspect.image)) for suspect in report.suspects[:MAX_SUSPECTS]],

@@ -20,7 +20,7 @@
   const title = () => document.querySelector('[data-testid="stMain"] [data-testid="stHeading"]')?.textContent;
   const CONTENT = '[data-testid="stMain"] :is([data-testid^="stBidiComponent"], img, canvas, svg.marks, [data-testid="stFileUploader"])';
   // What leads to another screen, beside links: buttons of these keys, and the browser's Back and Forward.
-  const GOES = ["home_next_", "home_demo", "import_audit_", "audit_review", "audit_verify", "verify_audit", "verify_review",
+  const GOES = ["home_next_", "home_demo", "import_audit_", "audit_next", "verify_next",
     "verify_settle", "map_review", "classes_pair_", "engines_disagree", "export_next"].map((key) => `[class*="st-key-${key}"] button`).join();
   const isStill = () => document.querySelector('[data-testid="stApp"]')?.dataset.testScriptState === "notRunning";
   const isThere = () => document.querySelector(CONTENT) || isStill();
@@ -48,4 +48,26 @@
   window.navigation?.addEventListener("navigate", ({ navigationType, destination }) => {
     if (navigationType === "traverse" && new URL(destination.url).pathname !== location.pathname) turn();
   });
+})();
+
+// Where the server is lost a strip says so in place of Streamlit's dialog, which takes the keys: what is decided
+// goes on into the outbox. It goes when the dialog would.
+(() => {
+  const page = document.documentElement;
+  if (page.dataset.strip) return;
+  page.dataset.strip = "kept";
+  const strip = document.createElement("div");
+  strip.className = "server-lost";
+  strip.setAttribute("role", "status");
+  strip.textContent = "The server does not answer. You can go on: what you decide is kept in this browser and sent when it is back.";
+  const look = () => {
+    const sheets = [...document.querySelectorAll('[data-testid="stDialog"]')];
+    const lost = sheets.find((one) => one.classList.contains("lost") || /connection error/i.test(one.textContent));
+    if (lost) {
+      lost.classList.add("lost");
+      lost.querySelector('[role="dialog"]')?.removeAttribute("role");
+    }
+    if (Boolean(lost) !== strip.isConnected) lost ? document.body.append(strip) : strip.remove();
+  };
+  new MutationObserver(look).observe(document.body, { childList: true, subtree: true });
 })();

@@ -10,10 +10,11 @@ from app.session import choices, failures, navigation, sign_in, state
 from auditor.catalog import folders
 
 st.set_page_config(page_title="Label auditor", page_icon="🔎", layout="wide", initial_sidebar_state=236)
-STYLE, SCRIPT = (
-    (Path(__file__).parent / f"frame.{kind}").read_text(encoding="utf-8") for kind in ("css", "js")
+STYLE, SCRIPT, PALETTE = (
+    (Path(__file__).parent / name).read_text(encoding="utf-8")
+    for name in ("frame.css", "frame.js", "palette.js")
 )
-st.html(f"<style>{STYLE}</style><script>{SCRIPT}</script>", unsafe_allow_javascript=True)
+st.html(f"<style>{STYLE}</style><script>{SCRIPT}{PALETTE}</script>", unsafe_allow_javascript=True)
 
 PAGES = {
     "": [
@@ -45,4 +46,5 @@ with failures.shown(), folders.checked_once():
     state.choose_dataset()
     navigation.draw(pages)
     state.show_reviewer()
+    navigation.tell_palette()
     page.run()

@@ -27,7 +27,7 @@ def _source(*names: str) -> str:
 _BENCH = st.components.v2.component(
     "auditor_bench",
     css=_source("bench.css"),
-    js=_source(*SHARED, "figures.js", "card.js", "lens.js", "accept.js", "cards.js", "bench.js"),
+    js=_source(*SHARED, "figures.js", "card.js", "lens.js", "cards.js", "bench.js"),
 )
 _VERIFY = st.components.v2.component(
     "auditor_verify", css=_source("bench.css"), js=_source(*SHARED, "verify.js")

@@ -3,10 +3,13 @@
 // refuses brings its sample back. The next page waits until everything is saved.
 
 const MODE_KEPT = "auditor-mode";
+const PREVIEWS = 30; // small pictures that are fetched before their samples are in view
 const AHEAD = 8; // samples that are leased before they are in view
 const LEASE_MS = 120000; // renewed a minute before the server lets go
 const BEAT_MS = 30000;
-const NEWS_MS = 1500; // between one look at what others decided and the next: with the answer's way, two seconds
+const WORTH_IT = 0.05; // share of wrong ones among the last, as in ``audits.progress``
+const [MOST_CHANGED, CARDS_AT_END, THUMBS_AT_END] = [500, 6, 8];
+const NEWS_MS = 800; // between one look at what others decided and the next: with the answer's way, a second
 
 class Bench {
   constructor(root) {
@@ -20,6 +23,7 @@ class Bench {
     this.pairs = new Cards(this);
     this.counted = null;
     this.progress = null;
+    this.ahead = new Set(); // samples whose small pictures were asked for
     this.leased = new Map(); // by sample: until when it is ours
     this.newest = null; // number of the newest word in the log that this window knows of
     this.loads = 0;
@@ -49,12 +53,23 @@ class Bench {
     if (this.hearing || !this.isInView()) return;
     this.hearing = true;
     try {
-      const { newest } = await this.server.post("newest", { audit: this.data.audit });
+      const open = this.items.filter((item) => !item.decision).slice(...(this.mode === "card" ? [0, AHEAD] : []));
+      const asked = { audit: this.data.audit, since: this.newest, samples: open.map((item) => item.sample) };
+      const { newest, decided } = await this.server.post("newest", asked);
+      for (const item of open) if (item.sample in decided && !item.decision) this.mark(item, decided[item.sample]);
       if (newest !== this.newest) this.refreshStats();
     } catch {
       // A verdict that cannot be saved says so.
     }
     this.hearing = false;
+  }
+
+  // Somebody decided it in another window: it says so, and no key of this one settles it unseen.
+  mark(item, outcome) {
+    Object.assign(item, outcome);
+    if (this.mode !== "card") this.drawTile(this.items.indexOf(item));
+    else if (item === this.item) this.tell(`Sample ${item.sample} was decided meanwhile (${this.verdictText(item)}); a key here decides it anew.`, "warn");
+    this.drawActions();
   }
 
   shell() {
@@ -72,7 +87,7 @@ class Bench {
     });
     const top = el("div", { class: "top" }, [this.stats, this.tools]);
     this.bench = el("div", { class: "bench", "data-testid": "bench" }, [
-      skip, top, this.stage, this.actions, this.notice.node, this.layer, this.live,
+      skip, top, this.stage, el("div", { class: "dock" }, [this.notice.node, this.actions]), this.layer, this.live,
       this.viewer.node, this.lens.node,
     ]);
     this.root.append(this.bench);
@@ -115,7 +130,8 @@ class Bench {
   // What is in view is of another dataset or audit: until its own queue has come, a key has nothing to decide on.
   leave() {
     this.items = [];
-    this.frame = null;
+    this.frame = this.changed = this.drawnAtEnd = null;
+    this.ahead.clear();
     this.recent.clear();
     this.stage.replaceChildren();
   }
@@ -145,6 +161,11 @@ class Bench {
         if (!page.pair) return this.afterCards();
       } else page = await this.server.post("queue", { ...asked, after, limit: this.data.pageSize, ahead: this.mode === "grid" ? this.data.pageSize : AHEAD });
       if (isOvertaken()) return;
+      if (!page.items.length && after !== null && this.data.queue.undecided && !last) {
+        // Nothing follows; what was passed over, or moved up since, comes now.
+        this.pages = [null];
+        return void this.load(null, {});
+      }
       this.elsewhere = page.elsewhere;
       const until = performance.now() + LEASE_MS;
       for (const item of page.items.slice(0, this.mode === "card" ? AHEAD : undefined)) this.leased.set(item.sample, until);
@@ -254,29 +275,65 @@ class Bench {
     this.drawActions();
   }
 
+  // The end of a queue: how it went, what was changed, and the one thing to do next.
   drawEmpty() {
     const first = this.pages.length === 1;
     const others = (this.elsewhere || []).join(" and ");
-    let text = first ? "This queue is empty." : "That was the last page of this queue.";
+    let text = first ? "Nothing is left in this queue." : "That was the last page of this queue.";
     if (others) text = `${others} ${this.elsewhere.length > 1 ? "are" : "is"} looking at what is left of this queue.`;
-    const isSuspects = this.data.queue.issues && this.data.queue.undecided;
-    let hint = "Change the filters above to see other samples.";
-    if (isSuspects && !others) hint = this.progress?.end || "";
+    const { progress } = this;
+    const isEnd = this.data.queue.issues && this.data.queue.undecided && !others;
+    const hint = isEnd ? progress?.end || "" : "Change the filters above to see other samples.";
     const page = (name, says, more = {}) => {
       const where = new URLSearchParams(location.search);
       for (const [key, value] of Object.entries(more)) where.set(key, value);
       return el("a", { class: "action", href: `${this.data.connection.base}/${name}?${where}`, target: "_self", text: says });
     };
+    const next = [
+      isEnd ? page("suspects", "The next 40", { suspects_show: "undecided" }) : null, page("verify", "Verify"), page("export", "Export"),
+    ].filter(Boolean);
+    // Where many were wrong the list goes on; else a random sample says what is left, and once one did, the export is due.
+    const goesOn = isEnd && progress && (progress.hit_rate === null || progress.hit_rate >= WORTH_IT);
+    const wanted = goesOn ? "The next 40" : progress?.expected_left === null ? "Verify" : "Export";
+    next.find((link) => link.textContent === wanted)?.classList.add("primary");
+    this.changed ||= el("div", { class: "changed", "data-testid": "changed" });
     this.stage.replaceChildren(
       el("div", { class: "empty", "data-testid": "empty" }, [
-        el("strong", { text }), el("p", { text: hint }),
+        el("strong", { text }), el("p", { text: hint }), this.changed,
         el("div", { class: "row centre" }, [
+          ...(this.data.links ? next : []),
           el("button", { class: "plain", text: "Back to the first page", onclick: () => this.restart() }),
-          this.data.links && isSuspects && !others ? page("suspects", "The next 40", { suspects_show: "undecided" }) : null,
-          this.data.links ? page("verify", "Verify") : null, this.data.links ? page("export", "Export") : null,
-        ].filter(Boolean)),
+        ]),
       ]),
     );
+    if (isEnd) this.drawChanged();
+  }
+
+  // Before and after, by card: the pairs of classes that were corrected most, with some of their pictures.
+  async drawChanged() {
+    const { newest } = this;
+    if (this.drawnAtEnd === newest) return;
+    this.drawnAtEnd = newest;
+    try {
+      const { items } = await this.server.post("queue", { audit: this.data.audit, where: { decided: true }, limit: MOST_CHANGED });
+      const cards = new Map();
+      for (const item of items.filter((one) => one.decision === "relabel" && one.label !== one.given)) {
+        const pair = `${item.given} ${item.label}`;
+        cards.set(pair, [...(cards.get(pair) || []), item]);
+      }
+      const rows = [...cards.values()].sort((a, b) => b.length - a.length).slice(0, CARDS_AT_END);
+      this.changed.replaceChildren(...rows.map((card) => el("section", {}, [
+        el("h4", {}, [
+          `${card.length} `, el("span", { class: "given", text: this.className(card[0].given) }), " → ",
+          el("span", { class: "suggested", text: this.className(card[0].label) }),
+        ]),
+        el("div", { class: "thumbs" }, card.slice(0, THUMBS_AT_END).map((item) => el("figure", {}, [
+          el("img", { src: this.server.image(item.sample, THUMB_PX), alt: `Sample ${item.sample}`, loading: "lazy" }),
+        ]))),
+      ])));
+    } catch (error) {
+      if (error.final) this.tell(error.message, "bad");
+    }
   }
 
   drawGrid() {
@@ -346,6 +403,11 @@ class Bench {
     } catch (error) {
       if (this.item === item && this.mode === "card") this.cardFailed(item, error);
     }
+    for (const next of this.items.slice(this.cursor + 1, this.cursor + 1 + PREVIEWS)) {
+      if (this.ahead.has(next.sample)) continue;
+      this.ahead.add(next.sample);
+      Object.assign(new Image(), { fetchPriority: "low", src: this.server.image(next.sample, THUMB_PX) });
+    }
     for (const next of this.items.slice(this.cursor + 1, this.cursor + 4)) {
       this.card(next.sample).catch(() => {});
       new Image().src = this.server.image(next.sample, paneSide());
@@ -386,7 +448,10 @@ class Bench {
 
   showWaiting(count, error) {
     if (!count) {
-      if (this.wasWaiting) this.tell("The server answers again; every verdict is saved.", "good");
+      if (this.wasWaiting) {
+        this.tell("The server answers again; every verdict is saved.", "good");
+        for (const one of this.stage.querySelectorAll("img")) if (!one.naturalWidth) one.src = String(one.src); // they come back
+      }
       this.wasWaiting = false;
       return;
     }
@@ -529,6 +594,13 @@ class Bench {
     this.drawActions();
   }
 
+  // What comes after a verdict: a page that was loaded meanwhile may hold what was decided since.
+  nextOpen() {
+    let i = this.cursor + 1;
+    while (this.data.queue.undecided && this.items[i]?.decision) i += 1;
+    return i;
+  }
+
   moveTo(i) {
     if (i < 0 || i >= this.items.length) return this.mode === "cards" ? null : this.turn(i < 0 ? -1 : 1);
     const before = this.cursor;
@@ -617,7 +689,7 @@ class Bench {
     const sent = targets.map((item) => this.sendOne(item, choose(item), { batch, note }));
     this.chosen.clear();
     if (this.mode === "cards") this.settled(targets.length);
-    else if (this.mode === "card") this.moveTo(this.cursor + 1);
+    else if (this.mode === "card") this.moveTo(this.nextOpen());
     else {
       this.items.forEach((_, i) => this.drawTile(i));
       if (targets.length === 1 && this.cursor + 1 < this.items.length) this.moveTo(this.cursor + 1);
@@ -699,12 +771,7 @@ class Bench {
       return;
     }
     const [first] = answer.items;
-    if (answer.unseen) {
-      // The list is as it was before, and so is the place in it.
-      const at = this.beforeAccepting ?? first.sample;
-      await this.load(this.pages[this.pages.length - 1], { keep: true });
-      this.cursor = Math.max(0, this.items.findIndex((item) => item.sample === at));
-    } else if (this.mode === "cards" && answer.items.length > 1) {
+    if (this.mode === "cards" && answer.items.length > 1) {
       for (const item of answer.items) this.recent.delete(item.sample);
       this.pairs.bringBack(answer.items);
       this.count();
@@ -734,21 +801,6 @@ class Bench {
     this.items.splice(Math.min(this.cursor, this.items.length), 0, ...missing);
     this.cursor = this.items.findIndex((one) => one.sample === items[0].sample);
     if (items.length > 1 && this.mode === "card") this.show("grid");
-  }
-
-  acceptMany() {
-    this.beforeAccepting = this.item?.sample;
-    this.acceptance = new Acceptance(this);
-  }
-
-  accepted(number) {
-    this.recent.clear();
-    this.load(this.pages[this.pages.length - 1], { keep: true }).then(() => {
-      const key = this.keymap.shown("undo");
-      const undo = el("button", { class: "plain", text: "Undo", onclick: () => this.undo() });
-      this.tell(`${number} suggestions accepted${key ? `; ${key} takes them back` : ""}. `, "good", undo);
-    });
-    this.refreshStats();
   }
 
   // -- pickers and help ------------------------------------------------------------------------------------
@@ -800,7 +852,7 @@ class Bench {
 
   act(id) {
     const actions = {
-      class: () => this.pickClass(), undo: () => this.undo(), accept: () => this.acceptMany(), page: () => (this.mode === "cards" ? this.pairs.next() : this.acceptPage()), large: () => this.enlarge(),
+      class: () => this.pickClass(), undo: () => this.undo(), page: () => (this.mode === "cards" ? this.pairs.next() : this.acceptPage()), large: () => this.enlarge(),
       smooth: () => this.toggleSmooth(), lens: () => this.compare(), alike: () => this.showAlike(),
       engines: () => this.frame && this.mode === "card" && this.frame.toggleEngines(),
       grid: () => this.items.length && this.toggleMode(),

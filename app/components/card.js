@@ -11,6 +11,9 @@ class Card {
     this.picture = el("img", {
       class: "picture", src: bench.server.image(item.sample, paneSide()), alt: `Sample ${item.sample}`, "data-testid": "picture",
     });
+    // A small one that came ahead stands there until the large one is whole.
+    if (bench.ahead.has(item.sample)) this.picture.style.background = `url("${bench.server.image(item.sample, THUMB_PX)}") center / contain no-repeat`;
+    this.picture.addEventListener("load", () => { this.picture.style.background = ""; });
     this.pictures = [{ sample: item.sample, text: bench.caption(item.sample, item.given) }];
     this.path = el("div", { class: "path", text: `Sample ${item.sample}` });
     this.standing = el("div", { class: "standing", "data-testid": "standing" });

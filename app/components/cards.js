@@ -68,7 +68,7 @@ class Cards {
       ]))),
     ]);
     const others = this.number > 1 ? `${this.number - 1} more ${this.number === 2 ? "card" : "cards"}` : "The last card";
-    const first = pair.isUnverified ? "A first list, nothing of it is verified: look at each. " : "";
+    const first = pair.isUnverified ? "A first list, nothing of it is verified: check each. " : "";
     const singles = this.singles ? `, then ${this.singles.toLocaleString("en")} one by one` : "";
     bench.stage.replaceChildren(el("div", { class: "confusion", "data-testid": "confusion" }, [
       el("div", { class: "about-pair" }, [el("h3", {}, this.sentence()), el("span", { class: "later", text: `${first}${others}${singles}` })]),
@@ -86,7 +86,8 @@ class Cards {
     const [item, tile] = [bench.items[i], bench.tiles[i]];
     if (!tile) return;
     tile.classList.toggle("cursor", i === bench.cursor);
-    tile.setAttribute("aria-pressed", String(!this.left.has(item.sample)));
+    if (item.decision) tile.title = bench.verdictText(item);
+    tile.setAttribute("aria-pressed", String(!item.decision && !this.left.has(item.sample)));
     tile.setAttribute("aria-label", `Sample ${item.sample}: ${this.left.has(item.sample) ? "left out" : "ticked"}`);
   }
 

@@ -3,7 +3,6 @@
 const BENCH_ACTIONS = [
   { id: "class", key: "l", text: "any other class: type a part of its name, Enter takes the first" },
   { id: "undo", key: "z", text: "undo your last action, however many samples it was" },
-  { id: "accept", key: "a", text: "accept many suggestions: shows them first" },
   { id: "page", key: "p", text: "grid: take the page's suggestions, not of selected tiles; cards: put this one off" },
   { id: "large", key: "v", text: "the picture large; ← → the one before or after it, Esc closes" },
   { id: "smooth", key: "s", text: "smooth picture, or its pixels" },
@@ -31,24 +30,25 @@ function decideBy(bench, name) {
   return () => bench.verdict(name);
 }
 
-// "42 of 218 checked" of this queue, its finish line; what is known of the whole dataset is behind "why?".
+// "149 left, 12 of the last 20 were wrong": of this queue; what is known of the whole dataset is behind "why?".
 function drawFigures(bench) {
   const { stats, progress, counted } = bench;
   const said = (number) => Math.round(number).toLocaleString("en");
   const figure = (value, label, title, tone = "") =>
     el("div", { class: `figure ${tone}`, title }, [el("b", { text: value }), el("span", { text: label })]);
   const inView = bench.decidedInView - (counted?.inView ?? 0); // since the queue was counted
-  const finish = counted && counted.whole !== null
-    ? figure(said(counted.checked + inView), `of ${said(counted.whole)} checked`, "samples of this queue that somebody looked at")
-    : counted && counted.total !== null ? figure(said(Math.max(0, counted.total - inView)), "left", "samples of this queue that nobody looked at") : null;
-  const line = [finish];
+  const isOfChecked = bench.data.queue.decided; // a queue of what was checked has nothing left
+  const line = [];
+  if (counted && counted.total !== null && !isOfChecked) {
+    const open = counted.whole === null ? counted.total : counted.whole - counted.checked;
+    line.push(figure(said(Math.max(0, open - inView)), "left", "samples of this queue that nobody checked"));
+  }
   if (progress) {
     stats.setAttribute("data-decided", progress.decided);
-    const facts = [
-      [said(progress.found), "wrong", "labels that people found wrong, in the whole dataset"],
-      ...(progress.expected_left === null ? [] : [[`about ${said(progress.expected_left)}`, "left", "wrong labels of the whole dataset that nobody has found yet"]]),
-    ];
-    line.push(...facts.map(([value, label, title]) => figure(value, label, title, "minor")));
+    const [wrong, latest] = progress.latest;
+    if (latest) {
+      line.push(figure(said(wrong), `of the last ${latest} ${wrong === 1 ? "was" : "were"} wrong`, "of the suspects that people checked last", "minor"));
+    }
     const pace = progress.per_minute ? ` Your pace: ${progress.per_minute.toFixed(1)} a minute.` : "";
     const whole = `${said(progress.decided)} samples of the dataset are checked, ${said(progress.found)} labels found wrong.${pace}`;
     line.push(
@@ -57,7 +57,7 @@ function drawFigures(bench) {
       ]),
     );
   }
-  stats.replaceChildren(...line.filter(Boolean));
+  stats.replaceChildren(...line);
   bench.slot.place();
 }
 
@@ -93,18 +93,27 @@ class BarSlot {
   }
 }
 
+// Two large ones, which say what they do; the others are in a menu.
 function verdictButtons(bench) {
-  const { keymap } = bench;
+  const { keymap, item } = bench;
   if (bench.mode === "cards" && bench.pairs.pair) return bench.pairs.buttons();
   const idle = bench.items.length ? {} : { disabled: true };
   const button = (id, text, action, tone = "", more = {}) => actionButton(keymap.shown(id), text, action, tone, more);
-  const decisions = Object.entries(bench.data.decisions).flatMap(([name, about]) => [
-    button(name, about.button, decideBy(bench, name), name, idle),
-    about.takes === "class" ? button("class", "Other class", () => bench.pickClass(), "", idle) : null,
-  ]);
+  const isOne = bench.mode === "card" && item;
+  const says = {
+    keep: isOne && item.given >= 0 ? `Keep ${bench.className(item.given)}` : null,
+    relabel: isOne && item.suggested >= 0 && item.suggested !== item.given ? `Change to ${bench.className(item.suggested)}` : null,
+  };
+  const [large, others] = [[], []];
+  for (const [name, about] of Object.entries(bench.data.decisions)) {
+    const isLarge = name in says;
+    (isLarge ? large : others).push(button(name, says[name] || about.button, decideBy(bench, name), `${name} ${isLarge ? "large" : ""}`, { ...idle, title: about.help }));
+  }
   const except = bench.chosen.size ? `Take all but ${bench.chosen.size}` : "Take page";
   return [
-    ...decisions.filter(Boolean),
+    ...large,
+    button("class", "Other class", () => bench.pickClass(), "", idle),
+    menu("More", others),
     bench.mode === "grid" && bench.items.length ? button("page", except, () => bench.acceptPage(), "", { "data-testid": "accept-page" }) : null,
     el("span", { class: "gap" }),
     pageTurner(bench),
@@ -114,12 +123,21 @@ function verdictButtons(bench) {
   ].filter(Boolean);
 }
 
+// Buttons that unfold above theirs; a choice, or a press elsewhere, folds them again.
+function menu(text, buttons) {
+  const fold = el("details", { class: "menu", "data-testid": "menu" }, [
+    el("summary", { class: "action", text }), el("div", { class: "menu-of" }, buttons),
+  ]);
+  fold.addEventListener("click", (event) => { if (event.target.closest(".menu-of")) fold.open = false; });
+  fold.addEventListener("focusout", (event) => { if (!fold.contains(event.relatedTarget)) fold.open = false; });
+  return fold;
+}
+
 function barButtons(bench) {
   return [
     bench.mode === "grid" ? sizeButtons(bench) : null,
     bench.mode !== "cards" && hasCards(bench.data.queue) ? actionButton(bench.keymap.shown("cards"), "Cards", () => bench.toggleCards(), "", { "data-testid": "cards" }) : null,
     filterButton(bench.data.queue),
-    actionButton(bench.keymap.shown("accept"), "Accept many", () => bench.acceptMany(), "", { "data-testid": "accept" }),
   ].filter(Boolean);
 }
 

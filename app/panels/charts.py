@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,8 +37,8 @@ BINS = 20
 SMALL, LARGE = 140, 220
 """Heights in pixels: of one of many charts that stand side by side, and of one that stands alone."""
 CONSENSUS = "Consensus"
-MOST_DIGITS = 14
-"""Classes up to which a cell of the matrix has room for its number."""
+MOST_DIGITS, MOST_CLASSES, LABEL_PX = 24, 40, 120
+"""Classes up to which a cell of the matrix has room for its number, classes it shows, and pixels of their names."""
 MARKED, OTHER = "#9a5bc4", "#8b949e"
 """Suspects or wrong labels, and what they are compared with. Orange and blue mean given and suggested."""
 TEAL = "#2a9d8f"
@@ -66,39 +67,48 @@ DARK = Tones("#2a2233", "#8448ad", "#7f46a6", "#2a313a", alike="#1d7268", ink="#
 
 
 def move_cells(moves: Sequence[Move], names: Sequence[str]) -> pd.DataFrame:
-    """One row a pair of classes: given, right (names), found, suspected, number, all (words or empty)."""
-    size = len(names)
-    counts, words = np.zeros((2, size, size), np.int64), np.full((size, size), "", dtype=object)
-    for move in moves:
-        counts[:, move.given, move.right] = move.found, move.suspected
-        if move.interval is not None:
-            words[move.given, move.right] = "{:,} to {:,}".format(*move.interval)
-    given, right = np.divmod(np.arange(size * size), size)
-    return pd.DataFrame(
-        {
-            "given": [names[i] for i in given],
-            "right": [names[i] for i in right],
-            "found": counts[0].ravel(),
-            "suspected": counts[1].ravel(),
-            "number": counts.sum(axis=0).ravel(),
-            "all": words.ravel(),
-        }
-    )
+    """One row a pair of classes: given, right (names), found, suspected, number, text, all (words or empty).
+
+    Of more than ``MOST_CLASSES`` classes only those with something in their row or column, of the most frequent
+    moves that fit.
+    """
+    rows = columns = list(range(len(names)))
+    if len(names) > MOST_CLASSES:
+        rows, columns = [], []
+        for move in moves:
+            wanted = sorted({*rows, move.given}), sorted({*columns, move.right})
+            if max(map(len, wanted)) <= MOST_CLASSES:
+                rows, columns = wanted
+    by_pair = {(move.given, move.right): move for move in moves}
+    cells = []
+    for given, right in itertools.product(rows, columns):
+        move = by_pair.get((given, right)) or Move(given, right, 0, 0)
+        parts = [f"✓{move.found:,}"] * bool(move.found) + [f"{move.suspected:,}"] * bool(move.suspected)
+        span = "{:,} to {:,}".format(*move.interval) if move.interval is not None else ""
+        number = move.found + move.suspected
+        cells.append((names[given], names[right], move.found, move.suspected, number, " ".join(parts), span))
+    return pd.DataFrame(cells, columns=["given", "right", "found", "suspected", "number", "text", "all"])
 
 
-def move_chart(cells: pd.DataFrame, names: Sequence[str], tones: Tones = LIGHT) -> Any:
+def move_chart(cells: pd.DataFrame, tones: Tones = LIGHT) -> Any:
     """Labels found wrong and suspected as a heat map of numbers; where there are none a cell is empty."""
     pick = alt.selection_point(name="cell", fields=["given", "right"], toggle=False)
-    side = max(300, min(620, 80 + 40 * len(names)))
-    angle = 0 if max(map(len, names)) <= 3 else -40
+    rows, columns = list(cells.given.unique()), list(cells.right.unique())
+    side = max(300, min(620, 80 + 40 * len(rows)))
+    angle = 0 if max(map(len, columns)) <= 3 else -40
     base = alt.Chart(cells).encode(
         x=alt.X(
             "right:N",
-            sort=list(names),
-            title="right or suggested label",
-            axis=alt.Axis(orient="top", labelAngle=angle, labelOverlap=False),
+            sort=columns,
+            title="→ suggested or right label",
+            axis=alt.Axis(orient="top", labelAngle=angle, labelOverlap=False, labelLimit=LABEL_PX),
         ),
-        y=alt.Y("given:N", sort=list(names), title="given label", axis=alt.Axis(labelOverlap=False)),
+        y=alt.Y(
+            "given:N",
+            sort=rows,
+            title="given label",
+            axis=alt.Axis(labelOverlap=False, labelLimit=LABEL_PX),
+        ),
         tooltip=["given", "right", "found", "suspected", alt.Tooltip("all", title="in all, at 95 %")],
     )
     scale = alt.Scale(domain=[0, max(1, int(cells.number.max()))], range=[tones.little, tones.much])
@@ -107,9 +117,9 @@ def move_chart(cells: pd.DataFrame, names: Sequence[str], tones: Tones = LIGHT) 
         color=alt.condition("datum.number > 0", tint, alt.value("transparent"))
     )
     layers = [boxes.add_params(pick)]
-    if len(names) <= MOST_DIGITS:
+    if len(columns) <= MOST_DIGITS:
         digits = base.transform_filter("datum.number > 0").mark_text(fontSize=SMALL_TEXT, cursor="pointer")
-        layers.append(digits.encode(text="number:Q", color=alt.value(tones.ink)))
+        layers.append(digits.encode(text="text:N", color=alt.value(tones.ink)))
     return alt.layer(*layers).properties(height=side)
 
 

@@ -19,11 +19,18 @@ from auditor.catalog.records import Dataset
 from auditor.outputs import export
 from auditor.review import log as decision_log
 
+WANTED = "export_wanted"
+"""The file whose button was pressed here: the browser takes it as soon as it is made."""
+TAKE_ONCE = """
+window.auditorTaken ||= new Set();
+if (!auditorTaken.has(JOB)) { auditorTaken.add(JOB); document.getElementById("made-JOB")?.click(); }
+"""
+
 
 def offer(
     dataset: Dataset, policy: str, max_fdr: float | None, *, audit_id: int | None, is_next: bool
 ) -> None:
-    """Buttons for the cleaned table as CSV and Parquet, and for the report where there is an audit.
+    """Buttons for the cleaned table, the pictures in a folder a class, and the report where there is an audit.
 
     ``is_next``: the table is what one came for, and its button the one that stands out.
     """
@@ -31,6 +38,7 @@ def offer(
     with st.container(horizontal=True):
         button(dataset, "Cleaned CSV", "cleaned.csv", arguments, type="primary" if is_next else "secondary")
         button(dataset, "Parquet", "cleaned.parquet", arguments)
+        button(dataset, "Folder as a zip", "cleaned.zip", arguments, icon=":material/folder_zip:")
         if audit_id is not None:
             button(dataset, "HTML report", "report.html", arguments)
     made(dataset)
@@ -40,6 +48,7 @@ def button(dataset: Dataset, label: str, end: str, arguments: dict[str, Any], **
     """A button whose job makes the file that is named after the dataset and ``end``, with ``arguments``."""
     file = {"file": f"{file_stem(dataset.name)}-{end}"}
     look = {"icon": ":material/description:", "key": f"export_{end.rpartition('.')[2]}"} | look
+    look["on_click"] = lambda: st.session_state.update({WANTED: file["file"]})
     panel.start_button(label, "export", dataset, arguments=arguments | file, **look)
 
 
@@ -52,7 +61,10 @@ def _hand_over(job: jobs.Job) -> None:
     """A link, not a button of the page: while the page runs again, Streamlit would lose the click."""
     name = escape(Path(job.arguments["file"]).name)
     address = f"{readers.base_path()}/bench/file/{job.id}?t={sign_in.token()}"
-    st.html(f'<a class="download" href="{address}" download="{name}">Download {name}</a>')
+    is_wanted = st.session_state.get(WANTED) == job.arguments["file"]
+    take = f"<script>{TAKE_ONCE.replace('JOB', str(job.id))}</script>" if is_wanted else ""
+    link = f'<a class="download" id="made-{job.id}" href="{address}" download="{name}">Download {name}</a>'
+    st.html(link + take, unsafe_allow_javascript=True)
     st.caption(f"{plain((job.result or {})['sentence'])} Made {words.ago(job.finished_at)}.")
 
 

@@ -26,7 +26,7 @@ def draw(dataset: Dataset) -> None:
             "Pull decisions",
             "pull",
             dataset,
-            who=state.reviewer() or "fiftyone",
+            who=state.reviewer(),
             key="export_fiftyone_pull",
             icon=":material/download:",
         )

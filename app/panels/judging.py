@@ -126,6 +126,6 @@ def blind(
         partial(judge_blind, dataset, reviewer),
         item=item,
         actions=actions,
-        finished="Every drawn sample is checked.",
+        finished="Every chosen sample is checked.",
         can_undo=can_undo,
     )

@@ -13,8 +13,8 @@ from auditor.ground.wording import percent
 from auditor.review import blind, drawing
 
 WHY = (
-    "Labels drawn at random, checked without seeing the suggestion, tell it: with an interval, and with a promise "
-    "how many suspects are false."
+    "Labels chosen at random and checked without seeing the suggestion tell it: with an interval, and with a "
+    "promise how many suspects are false."
 )
 
 
@@ -38,7 +38,7 @@ def offer(dataset: Dataset) -> None:
                 help="A given number is wrong where it is farther than this from the one that you see. All samples "
                 "of a dataset have the same.",
             )
-        if st.form_submit_button("Draw at random and start", type="primary"):
+        if st.form_submit_button("Choose at random and start", type="primary"):
             with shown():
                 purpose = drawing.usual_purpose(dataset.name, int(size))
                 drawing.draw(dataset.name, int(size), purpose=purpose, tolerance=tolerance)

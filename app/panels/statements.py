@@ -50,42 +50,36 @@ def before_draw(*, size: int, labeled: int) -> None:
     sizes = sorted({one for one in (LOOKS, 3 * LOOKS, size, 3 * size) if one < labeled or one == size})
     seen = [first_interval(round(USUAL_SHARE * one), one, labeled) for one in sizes]
     rows = {
-        "what": [f"{one:,} looks" for one in sizes],
+        "what": [words.plural(one, "picture") for one in sizes],
         "low": [one.low for one in seen],
         "high": [one.high for one in seen],
         "point": [None] * len(sizes),
         "opacity": [1.0 if one == size else 0.45 for one in sizes],
     }
-    st.subheader("What this many looks tell", anchor=False)
+    st.subheader("What this many pictures tell", anchor=False)
     st.caption(
         f"If {words.percent(USUAL_SHARE)} of the labels were wrong.",
-        help="Exact intervals at 95 % for labels drawn with the same chance each. More looks make them narrower; "
-        "what is drawn from the head of the list says more about the list.",
+        help="Exact intervals at 95 % for labels chosen with the same chance each. More pictures make them "
+        "narrower; those taken from the most suspicious say more about the list of suspects.",
     )
     st.altair_chart(_intervals_chart(pd.DataFrame(rows), LOOKS_HEIGHT), key="verify_looks")
 
 
 def picture(dataset: Dataset, audit: Audit | None, next_step: Callable[[], None], *, judged: int) -> None:
-    """All that is known, as one picture: the interval, what more would buy, and the promises as a curve.
+    """One sentence, one picture (the interval, and what more would buy), one next step; promises behind a fold.
 
     ``next_step`` draws what to do with it, below the interval.
     """
     standing, rate = _standing(dataset, audit)
     perhaps = "" if rate.kind == "interval" else "Perhaps "
     with st.container(border=True, key="verify_picture"):
-        left, right = st.columns([2, 3], gap="large")
-        with left:
-            st.subheader(
-                f"{perhaps}{words.interval(rate.low, rate.high)} of the labels are wrong", anchor=False
-            )
-            st.caption(f"{words.plural(judged, 'random sample')} checked.", help=plain(rate.sentence))
-            _rate(dataset, standing, rate)
-            next_step()
-        with right:
-            if standing is None:
-                st.write("After an audit these samples also say how many suspects are false.")
-            else:
-                _promises(standing)
+        st.subheader(f"{perhaps}{words.interval(rate.low, rate.high)} of the labels are wrong", anchor=False)
+        st.caption(f"{words.plural(judged, 'random sample')} checked.", help=plain(rate.sentence))
+        _rate(dataset, standing, rate)
+        next_step()
+    if standing is not None:
+        with st.expander("What is promised about the list of suspects"):
+            _promises(standing)
 
 
 def _rate(dataset: Dataset, standing: Standing | None, rate: NoiseRate) -> None:

@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.panels import curves, worst
 from app.panels import jobs as panel
-from app.session import readers, state, words
+from app.session import next_steps, readers, sign_in, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.audits import arrays, plan
@@ -17,8 +17,6 @@ from auditor.review import blind
 
 POLL_S = 1.0
 WORST = 12
-FEW = 20
-"""Looks at random that already give a rough number."""
 STATES = {
     "queued": ("waiting to start", "gray"),
     "running": ("running", "gray"),
@@ -38,7 +36,7 @@ def watch(dataset: Dataset, audit: Audit) -> None:
 def _draw(dataset: Dataset, audit: Audit, was_over: bool) -> None:
     with shown():
         seen = plan.overview(audit.id)
-        _head(seen)
+        _head(seen, state.audit_number(audit))
         titles = {row.engine: arrays.describe(audit.id, row.engine)["title"] for row in seen.engines}
         if seen.state == "finished":
             _land(dataset, audit)
@@ -72,31 +70,24 @@ def _land(dataset: Dataset, audit: Audit) -> None:
     about = "About " if is_unverified and number else ""  # a guess until people have looked at random samples
     many = f"{about}{words.plural(number, 'suspect')} among {words.plural(dataset.num_samples, 'label')}"
     st.subheader(many if number else no_suspects(is_order_alone=audit.summary.is_order_alone), anchor=False)
+    step = next_steps.of(readers.status(dataset))
     with st.container(horizontal=True, vertical_alignment="center"):
-        if number and st.button(
-            "Review the suspects", type="primary", key="audit_review", icon=":material/rule:"
-        ):
-            state.go_to("suspects")
-        if is_unverified:
-            if st.button(f"{FEW} looks tell how many", key="audit_verify", icon=":material/fact_check:"):
-                st.session_state[state.VERIFY_SIZE] = FEW
-                state.go_to("verify")
-            st.caption(
-                "Random samples, judged blind, say how many labels are wrong; more of them say it more exactly."
-            )
+        if sign_in.opens(step.page) and st.button(step.button, type="primary", key="audit_next"):
+            state.go_to(step.page)
+        st.caption(plain(step.sentence))
     says_what = st.container()
     if shows := worst.draw(dataset, audit, WORST):
-        what = "worst" if shows == WORST else "suspects to look at"
+        what = "worst" if shows == WORST else "suspects to check"
         says_what.caption(f"The {shows} {what}: :orange[given label] → :blue[suggested label].")
 
 
-def _head(seen: AuditOverview) -> None:
+def _head(seen: AuditOverview, number: int) -> None:
     said, colour = STATES[seen.state]
     remaining = (
         f" · about {words.duration(seen.seconds_left)} left" if seen.seconds_left and not seen.is_over else ""
     )
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.markdown(f"**Audit {seen.audit_id}** :{colour}-badge[{said}]{remaining}", width="content")
+        st.markdown(f"**Audit {number}** :{colour}-badge[{said}]{remaining}", width="content")
         panel.controls(
             seen.audit_id, seen.state, goes_on=True, cancel=plan.cancel, resume=plan.start, key="audit"
         )

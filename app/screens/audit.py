@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -13,6 +18,7 @@ from auditor.audits import budgets, durations, plan
 from auditor.backbones import features, weights
 from auditor.backbones.features import NO_BACKBONE
 from auditor.catalog.records import Audit, Dataset
+from auditor.ground.settings import settings
 from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
 from auditor.masks import auditing
 
@@ -22,7 +28,7 @@ OTHER_ENGINES = {
         "A U-Net trains on each half of the images and judges the other half.",
     ),
     REGRESSION: (
-        {"cross_entropy": "mixture density network, the plain witness", "choicenet": "ChoiceNet"},
+        {"cross_entropy": "mixture density network, the plain engine", "choicenet": "ChoiceNet"},
         "Each trains on a part of the images (two thirds, or four fifths of features) and judges the others, until "
         "all are judged.",
     ),
@@ -33,31 +39,49 @@ PRESETS = {
     "standard": "standard: what we recommend on a GPU",
     "paper": "paper: each publication's own settings",
 }
+AUTO = "auto"
+"""What an audit looks at where nobody chooses: what suits the images."""
 TIMES = {
+    apart.USUAL_TIME: "usual: 10 minutes, on a GPU until all is done",
     120.0: "2 minutes",
     budgets.DEFAULT_S: "10 minutes",
     1_800.0: "30 minutes",
     budgets.OVERNIGHT_S: "overnight",
-    None: "as long as the preset takes",
+    None: "until all is done",
 }
 OWN = "own"
 FROM_SCRATCH = "the images, trained from scratch"
 DEVICES = {"auto": "automatic: a GPU if there is one", "cpu": "CPU", "cuda": "GPU (CUDA)"}
+SEEN = "audit_engines_seen"
+MEASURED_S = 3_600
+POLL_S = 0.5
 
 
-@st.cache_resource(show_spinner="Looking up engines and backbones …")
-def choices() -> list[apart.EngineTitle]:
+@st.cache_resource
+def engines_here() -> Future[list[apart.EngineTitle]]:
     """The registry, asked once: the process that answers takes seconds to load the training library."""
     return apart.choices()
 
 
-@st.cache_data(show_spinner="Measuring this machine …", ttl=3_600)
+@st.cache_resource(ttl=MEASURED_S, max_entries=64)
+def usual_view(home: Path, name: str, version: str) -> Future[tuple[str, str]]:
+    """What an audit takes by itself, found out once for a dataset as it was imported (``version``), and why."""
+    del home, version
+    return apart.usual_view(name)
+
+
+@st.cache_resource(ttl=MEASURED_S, max_entries=64)
 def durations_of(
-    name: str, version: str, preset: str, device: str, backbone: str, finetune: bool
-) -> durations.Choices:
+    home: Path, name: str, version: str, preset: str, device: str, backbone: str, finetune: bool
+) -> Future[durations.Choices]:
     """Measured once for a dataset as it was imported and audited (``version``)."""
-    del version
+    del home, version
     return apart.durations_of(name, preset, device, backbone, finetune=finetune)
+
+
+def view_of(dataset: Dataset) -> Future[tuple[str, str]]:
+    """``usual_view`` of a dataset as it is now."""
+    return usual_view(settings().home, dataset.name, str(dataset.created_at))
 
 
 def backbones_here() -> list[str]:
@@ -67,124 +91,183 @@ def backbones_here() -> list[str]:
     return [one.name for one in found] + [",".join(pair)] * (len(pair) > 1)
 
 
-@st.cache_data(show_spinner="Looking at some of the images …")
-def usual_view(name: str, version: str) -> tuple[str, str]:
-    """What an audit takes by itself, found out once for a dataset as it was imported (``version``), and why."""
-    del version
-    return apart.usual_view(name)
-
-
-def choose_view(dataset: Dataset, here: list[str], place: DeltaGenerator) -> str | None:
-    """What the engines look at: a backbone, ``NO_BACKBONE`` or the key of own features that are kept.
+def choose_view(dataset: Dataset, place: DeltaGenerator) -> str | None:
+    """What the engines look at: ``AUTO``, a backbone, ``NO_BACKBONE`` or the key of own features that are kept.
 
     None while a person says where other features of their own are.
     """
     kept = {source.key: source for source in features.own(dataset.id)}
     if (added := st.session_state.pop(own_features.CHOSEN, None)) in kept:
         st.session_state["audit_backbone"] = added
-    titles = {NO_BACKBONE: FROM_SCRATCH, OWN: "other features of your own …"}
+    titles = {
+        AUTO: "what suits these images",
+        NO_BACKBONE: FROM_SCRATCH,
+        OWN: "other features of your own …",
+    }
     titles |= {key: own_features.title(source) for key, source in kept.items()}
-    usual, why = usual_view(dataset.name, str(dataset.created_at))
-    options = [*here, NO_BACKBONE, *kept, OWN]
     backbone = place.selectbox(
         "What the engines look at",
-        options,
-        index=options.index(usual) if usual in options else 0,
+        [AUTO, *backbones_here(), NO_BACKBONE, *kept, OWN],
         format_func=lambda name: titles.get(name, f"features of {name.replace(',', ' and ')}"),
         key="audit_backbone",
+        help="Features are what a network that was trained on millions of photos sees in an image. It looks at "
+        "every image once, before the engines start; later audits use the same.",
     )
-    if backbone == usual and why:
-        place.caption(words.documented(why.replace("`", "``")))
     if backbone != OWN:
         return backbone
     own_features.add(dataset)
     return None
 
 
-def start_form(dataset: Dataset) -> None:
-    """Choose, see what it costs, start."""
-    engines = choices()
-    here = backbones_here()
-    time, look = st.columns([2, 3])
-    backbone = choose_view(dataset, here, look)
-    if backbone is None:
-        return
-    kept = {source.key for source in features.own(dataset.id)}
-    has_backbone, finetune = backbone != NO_BACKBONE, False
-    if backbone in kept:
-        st.caption("The engines train on these features in place of the images; nothing is computed first.")
-    elif has_backbone:
-        st.caption("The backbone looks at every image once, before the engines start. Later audits reuse it.")
-        finetune = "," not in backbone and st.checkbox(
-            "Train the backbone further, with every engine",
-            key="audit_finetune",
-            help="Fine-tuning: each engine trains the whole network on the images, from the same weights, in place "
-            "of a small one on its features. It takes far longer and is meant for a GPU or few images.",
-        )
-    known = {choice.name: choice for choice in engines if has_backbone or not choice.needs_features}
-    start, more = st.container(), st.expander("Engines, preset and device", icon=":material/model_training:")
-    more.caption("Each engine trains its own model and judges every label; together they rank the labels.")
-    columns = more.columns(3)
-    chosen = [
-        name
-        for number, (name, choice) in enumerate(known.items())
-        if columns[number % 3].checkbox(
-            choice.title, value=True, key=f"audit_engine_{name}", help=plain(choice.paper)
-        )
-    ]
-    left, middle, right = more.columns([2, 1.3, 0.7])
-    preset = left.selectbox("Preset", list(PRESETS), format_func=PRESETS.__getitem__, key="audit_preset")
-    device = middle.selectbox("Device", list(DEVICES), format_func=DEVICES.__getitem__, key="audit_device")
-    seed = right.number_input("Seed", 0, 2**31 - 1, 0, key="audit_seed")
-    trained_on = "finetuned" if finetune else "features" if has_backbone else "images"
-    options = engine_settings.choose([known[name] for name in chosen], preset, trained_on=trained_on)
-    # An audit leaves the features that the next one need not compute.
-    version = f"{dataset.created_at} {len(readers.audits_of(dataset.id))}"
-    measured = durations_of(dataset.name, version, preset, device, backbone, finetune)
-    heads = [] if has_backbone else plan.heads_of(chosen, options)
-    seconds = measured.seconds(chosen, heads, on_features=has_backbone and not finetune)
-    is_budget_usual = measured.device == "cpu" and preset == "quick"
-    budget = time.selectbox(
-        "Time to train in",
-        list(TIMES),
-        index=list(TIMES).index(budgets.DEFAULT_S if is_budget_usual else None),
-        format_func=TIMES.__getitem__,
-        disabled=preset != "quick",
-        key=f"audit_budget_{is_budget_usual}",
-        help="The audit does what finds most in that time: it leaves out pixels first, then epochs.",
+@dataclass(frozen=True)
+class Wanted:
+    """What the form asks for."""
+
+    backbone: str
+    engines: list[str] | None
+    """None: all that there are."""
+    options: dict[str, dict[str, Any]]
+    preset: str
+    device: str
+    seed: int
+    budget: float | None
+    finetune: bool
+    alone: bool
+
+
+def choose_engines(dataset: Dataset, backbone: str) -> Wanted:
+    """The settings behind the fold: two hundred fields, and a library to load, that few people open."""
+    wanted = Wanted(backbone, None, {}, "quick", "auto", 0, apart.USUAL_TIME, finetune=False, alone=False)
+    fold = st.expander(
+        "Engines and settings", icon=":material/model_training:", key="audit_engines", on_change="rerun"
     )
-    if budget is not None and seconds > budget:
-        seconds = budget
-        start.caption("The whole audit would take longer: it leaves out what matters least.")
-    alone = False
-    if any(row.status == "finished" for row in readers.audits_of(dataset.id)):
-        alone = not more.checkbox(
+    # What was set in a field that is no longer drawn would be forgotten.
+    if not (fold.open or st.session_state.get(SEEN) or st.session_state.get(engine_settings.SEEN)):
+        return wanted
+    st.session_state[SEEN] = True
+    with fold:
+        with st.spinner("Looking up the engines …"):
+            if backbone == AUTO:
+                backbone = apart.wait_for(view_of(dataset))[0]
+            engines = apart.wait_for(engines_here())
+        has_backbone = backbone != NO_BACKBONE
+        known = {choice.name: choice for choice in engines if has_backbone or not choice.needs_features}
+        st.caption("Each engine trains its own model and judges every label; together they rank the labels.")
+        columns = st.columns(3)
+        chosen = [
+            name
+            for number, (name, choice) in enumerate(known.items())
+            if columns[number % 3].checkbox(
+                choice.title, value=True, key=f"audit_engine_{name}", help=plain(choice.paper)
+            )
+        ]
+        left, middle, right = st.columns([2, 1.3, 0.7])
+        preset = left.selectbox("Preset", list(PRESETS), format_func=PRESETS.__getitem__, key="audit_preset")
+        device = middle.selectbox(
+            "Device", list(DEVICES), format_func=DEVICES.__getitem__, key="audit_device"
+        )
+        seed = right.number_input("Seed", 0, 2**31 - 1, 0, key="audit_seed")
+        is_own = backbone in {source.key for source in features.own(dataset.id)}
+        finetune = (
+            has_backbone
+            and not is_own
+            and "," not in backbone
+            and st.checkbox(
+                "Train the backbone further, with every engine",
+                key="audit_finetune",
+                help="Fine-tuning: each engine trains the whole network on the images, from the same weights, in "
+                "place of a small one on its features. It takes far longer and is meant for a GPU or few images.",
+            )
+        )
+        alone = any(row.status == "finished" for row in readers.audits_of(dataset.id)) and not st.checkbox(
             "Use the latest runs of earlier audits too",
             value=True,
             key="audit_hear_earlier",
             help="The ranking is then of the latest finished run of every engine on everything that it looked at: "
             "images, a backbone's features, or your own. The page Engines lists them.",
         )
-    go, note = start.columns([1, 4], vertical_alignment="center")
-    note.caption(
-        f"About {words.duration(seconds)} for {words.plural(dataset.num_samples, 'sample')}, by a short test of "
-        "this machine. It runs in its own process: you can close this tab."
+        trained_on = "finetuned" if finetune else "features" if has_backbone else "images"
+        options = engine_settings.choose([known[name] for name in chosen], preset, trained_on=trained_on)
+    named = None if chosen == list(known) and not options else chosen
+    return Wanted(backbone, named, options, preset, device, int(seed), wanted.budget, finetune, alone)
+
+
+def start_form(dataset: Dataset) -> None:
+    """Choose, see what it costs, start. Nothing waits for what is measured."""
+    engines_here()
+    time, look = st.columns([2, 3])
+    backbone = choose_view(dataset, look)
+    if backbone is None:
+        return
+    start = st.container()
+    wanted = choose_engines(dataset, backbone)
+    budget = time.selectbox(
+        "Time to train in",
+        list(TIMES),
+        format_func=TIMES.__getitem__,
+        disabled=wanted.preset != "quick",
+        key="audit_budget",
+        help="The audit does what finds most in that time: it leaves out what matters least.",
     )
-    if go.button("Start the audit", type="primary", disabled=not chosen, key="audit_start", width="stretch"):
-        with st.spinner("Checking the plan …"):
-            audit_id = apart.plan(
-                dataset.name,
-                chosen,
-                preset,
-                device,
-                int(seed),
-                options,
-                backbone,
-                finetune=finetune,
-                budget=budget,
-                alone=alone,
+    wanted = replace(wanted, budget=budget if wanted.preset == "quick" else None)
+    with start:
+        if st.button("Start the audit", type="primary", disabled=wanted.engines == [], key="audit_start"):
+            with st.spinner("Checking the plan …"):
+                audit_id = apart.plan(
+                    dataset.name,
+                    wanted.engines,
+                    wanted.preset,
+                    wanted.device,
+                    wanted.seed,
+                    wanted.options,
+                    None if wanted.backbone == AUTO else wanted.backbone,
+                    finetune=wanted.finetune,
+                    budget=wanted.budget,
+                    alone=wanted.alone,
+                )
+            begin(audit_id)
+        is_known = cost(dataset, wanted) is not None
+        st.fragment(say_cost, run_every=None if is_known else POLL_S)(dataset, wanted, is_known)
+
+
+def cost(dataset: Dataset, wanted: Wanted) -> tuple[str, float] | None:
+    """With what the audit looks, in a sentence, and about how many seconds it takes; None until that is known."""
+    engines, view = engines_here(), view_of(dataset)
+    if not engines.done() or (wanted.backbone == AUTO and not view.done()):
+        return None
+    backbone, why = view.result() if wanted.backbone == AUTO else (wanted.backbone, "")
+    # An audit leaves the features that the next one need not compute.
+    version = f"{dataset.created_at} {len(readers.audits_of(dataset.id))}"
+    asked = (settings().home, dataset.name, version, wanted.preset, wanted.device, backbone, wanted.finetune)
+    found = durations_of(*asked)
+    if not found.done():
+        return None
+    measured, has_backbone = found.result(), backbone != NO_BACKBONE
+    names = [one.name for one in engines.result() if has_backbone or not one.needs_features]
+    chosen = wanted.engines or names
+    heads = [] if has_backbone else plan.heads_of(chosen, wanted.options)
+    seconds = measured.seconds(chosen, heads, on_features=has_backbone and not wanted.finetune)
+    limit = wanted.budget
+    if limit == apart.USUAL_TIME:
+        limit = budgets.DEFAULT_S if measured.device == "cpu" else None
+    return why, seconds if limit is None else min(limit, seconds)
+
+
+def say_cost(dataset: Dataset, wanted: Wanted, was_known: bool) -> None:
+    """With which network the audit looks and about how long it takes, as soon as that was found out."""
+    with shown():
+        found = cost(dataset, wanted)
+        if found is None:
+            st.caption("Looking at some images and measuring this machine; you need not wait for that.")
+        elif not was_known:
+            st.rerun()  # stops the polling
+        else:
+            why, seconds = found
+            samples = words.plural(dataset.num_samples, "sample")
+            st.caption(
+                f"About {words.duration(seconds)} for {samples}, by a test of this machine. It runs by itself: "
+                f"you can close this tab. {words.documented(why.replace('`', '``'))}"
             )
-        begin(audit_id)
 
 
 def begin(audit_id: int) -> None:
@@ -196,12 +279,13 @@ def begin(audit_id: int) -> None:
 
 def start_on_others(dataset: Dataset) -> None:
     """Choose engines and length of an audit of masks or numbers, start."""
-    is_numbers, backbone = dataset.task == REGRESSION, NO_BACKBONE
+    is_numbers = dataset.task == REGRESSION
+    backbone: str | None = NO_BACKBONE
     if is_numbers:
-        chosen_view = choose_view(dataset, backbones_here(), st.container())
+        chosen_view = choose_view(dataset, st.container())
         if chosen_view is None:
             return
-        backbone = chosen_view
+        backbone = None if chosen_view == AUTO else chosen_view
     left, right = st.columns([2, 1], vertical_alignment="bottom")
     engines, note = OTHER_ENGINES[dataset.task]
     chosen = left.multiselect("Engines", list(engines), list(engines), format_func=engines.__getitem__)

@@ -14,8 +14,7 @@ from auditor.catalog.records import Audit, Dataset
 from auditor.outputs.report import conflict_sentence
 from auditor.statistics import Interval, NoiseRate, shared_sentence
 
-MOST_IN_MATRIX = 40
-MOST_PAIRS, MOST_PAIRS_ALONE = 10, 50
+MOST_PAIRS = 12
 MOST_LISTED = 5_000
 KINDS_OF_COPIES = (
     "Kinds of copies: exact has the same pixels, near has nearly the same ones, features was proposed by a "
@@ -55,17 +54,19 @@ def draw_figures(dataset: Dataset, said: statements.Statements) -> None:
 def draw_matrix(dataset: Dataset, moves: list[statements.Move]) -> None:
     """Wrong and suspected labels by pair of classes; a chosen cell leads to its suspects."""
     names = dataset.class_names
+    if not moves:
+        st.write("Nobody found a wrong label, and no label is a suspect.")
+        return
     matrix, pairs = st.columns([1.9, 1], gap="large")
     with pairs:
         draw_pairs(names, moves)
     with matrix:
-        st.subheader("Which classes are taken for which", anchor=False)
-        if len(names) > MOST_IN_MATRIX:
-            st.caption(f"With {len(names):,} classes, only the most frequent confusions are listed.")
-            return
-        st.caption("Labels that people found wrong, and suspects; a cell leads to its suspects.")
+        left_out = " Classes without any are left out." if len(names) > charts.MOST_CLASSES else ""
+        st.caption(
+            f"Suspects, and with a ✓ labels that people found wrong. A cell leads to its suspects.{left_out}"
+        )
         seen = st.altair_chart(
-            charts.move_chart(charts.move_cells(moves, names), names, charts.tones()),
+            charts.move_chart(charts.move_cells(moves, names), charts.tones()),
             on_select="rerun",
             selection_mode="cell",
             key="classes_matrix",
@@ -78,13 +79,9 @@ def draw_matrix(dataset: Dataset, moves: list[statements.Move]) -> None:
 
 def draw_pairs(names: list[str], moves: list[statements.Move]) -> None:
     """The most frequent confusions as buttons, which a keyboard reaches too."""
-    st.subheader("Most frequent confusions", anchor=False)
-    if not moves:
-        st.write("Nobody found a wrong label, and no label is a suspect.")
-        return
-    st.caption("Given label → right or suggested one.")
+    st.caption("The most frequent: given label → suggested or right one.")
     with st.container(gap="xxsmall", key="classes_pairs"):
-        for move in moves[: MOST_PAIRS if len(names) <= MOST_IN_MATRIX else MOST_PAIRS_ALONE]:
+        for move in moves[:MOST_PAIRS]:
             if st.button(
                 f"**{plain(names[move.given])} → {plain(names[move.right])}** &ensp;{said_of(move)}",
                 key=f"classes_pair_{move.given}_{move.right}",
@@ -135,6 +132,8 @@ def draw_classes(
         }
     )
     table = table.drop(columns=list(OF_PROBABILITY)) if is_guess else table
+    if is_long := len(table) > charts.MOST_CLASSES:
+        table = table[(table.suspects > 0) | (table.note != "")].sort_values("suspects", ascending=False)
     note = st.column_config.TextColumn("cannot be judged because", width="large")
     chosen = st.dataframe(
         table,
@@ -142,7 +141,7 @@ def draw_classes(
         on_select="rerun",
         selection_mode="single-row",
         key="classes_table",
-        height="content" if len(table) <= MOST_IN_MATRIX else "auto",
+        height="auto" if is_long else "content",
         column_config={
             "samples": st.column_config.NumberColumn(width=75),
             "trust": st.column_config.BarChartColumn(
@@ -164,8 +163,11 @@ def draw_classes(
         },
     )
     if chosen["selection"]["rows"]:
-        state.open_suspects(given=said.classes[chosen["selection"]["rows"][0]].label, suggested=None)
-    st.caption("A chosen row leads to the suspects of that class.")
+        row = said.classes[table.index[chosen["selection"]["rows"][0]]]
+        state.open_suspects(given=row.label, suggested=None)
+    left_out = len(said.classes) - len(table)
+    others = f" {words.plural(left_out, 'class', 'have')} none." if left_out else ""
+    st.caption(f"A chosen row leads to the suspects of that class.{others}")
 
 
 def draw_splits(audit: Audit, said: statements.Statements, *, is_guess: bool) -> None:
@@ -236,8 +238,8 @@ audit = state.require_audit(dataset)
 with shown():
     found = readers.findings(audit)
     said = found.said
-    draw_figures(dataset, said)
     draw_matrix(dataset, said.moves)
+    draw_figures(dataset, said)
     is_guess = audit.summary.error_probability_is_guess
     draw_classes(dataset, audit, said, found.trust_by_class.tolist(), is_guess=is_guess)
     draw_splits(audit, said, is_guess=is_guess)

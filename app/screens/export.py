@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from app.panels import before_after, downloads, fiftyone, worst
+from app.server import pictures
 from app.session import sign_in, state, words
 from app.session.failures import shown
 from app.session.words import plain
@@ -22,7 +23,10 @@ POLICIES = {
     "reviewed": "Only what a person decided",
     "auto": "Also suggestions under a promised false-discovery rate",
 }
-PICTURES = 12
+PICTURES, CARDS, SIDE = 12, 12, 160
+"""Pictures of a card, cards, and pixels of a picture."""
+READ, LISTED = 500, 50
+"""Changes that are read for the cards, and those in the table."""
 WORST = 6
 FDR_CHOICES = (0.05, 0.10, 0.20)
 
@@ -79,7 +83,7 @@ def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit:
     audit_id = audit.id if audit else None
     try:
         summary, rows = export.preview(
-            dataset.name, policy=policy, max_fdr=max_fdr, audit_id=audit_id, rows=50
+            dataset.name, policy=policy, max_fdr=max_fdr, audit_id=audit_id, rows=READ
         )
     except AuditorError as error:
         if policy == "reviewed":
@@ -88,7 +92,9 @@ def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit:
             st.markdown(f":material/info: {plain(str(error))} What people decided can be exported now.")
             state.link("verify", "Verify random samples", ":material/fact_check:")
         policy, max_fdr = "reviewed", None
-        summary, rows = export.preview(dataset.name, policy=policy, max_fdr=None, audit_id=audit_id, rows=50)
+        summary, rows = export.preview(
+            dataset.name, policy=policy, max_fdr=None, audit_id=audit_id, rows=READ
+        )
     st.markdown(told(summary))
     if rows.empty:
         st.caption("Changes come from what people decide on suspects, or with the second choice above.")
@@ -101,9 +107,8 @@ def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit:
             says_what.caption("The worst suspects: :orange[given label] → :blue[suggested label].")
         return
     downloads.offer(dataset, policy, max_fdr, audit_id=audit_id, is_next=True)
-    changes = list(zip(rows.sample_id, rows.given_label, rows.cleaned_label, strict=True))[:PICTURES]
-    st.caption("The first of them: :orange[label before] → :blue[label after].")
-    worst.row(dataset, [(int(one), str(given), str(after)) for one, given, after in changes], key="export")
+    draw_cards(dataset, summary, rows)
+    rows = rows.head(LISTED)
     with st.expander("Changes by pair, and the first rows of the table"):
         left, right = st.columns([1, 2.2])
         pairs = pd.DataFrame(summary.pairs, columns=["given label", "cleaned label", "samples"])
@@ -117,6 +122,21 @@ def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit:
         right.dataframe(
             rows[first + rest].astype(str), hide_index=True, height="auto" if len(rows) < 9 else 320
         )
+
+
+def draw_cards(dataset: Dataset, summary: export.ExportSummary, rows: pd.DataFrame) -> None:
+    """The changes as cards, the most frequent first: the label before, the label after, and their pictures."""
+    for place, (before, after, number) in enumerate(summary.pairs[:CARDS]):
+        chosen = rows.sample_id[(rows.given_label == before) & (rows.cleaned_label == after)]
+        now = f":blue[{plain(after)}]" if after else "excluded"
+        st.markdown(f"**{words.count(number)}** :orange[{plain(before)}] → {now}")
+        with st.container(horizontal=True, key=f"pictures_small_export_{place}"):
+            for sample in chosen.astype(int).head(PICTURES):
+                st.image(
+                    pictures.encoded(dataset.id, sample, SIDE),
+                    alt=f"Sample {sample}: {before}, then {after or 'excluded'}",
+                    width="stretch",
+                )
 
 
 def show_log(dataset: Dataset) -> None:
@@ -148,7 +168,7 @@ def show_log(dataset: Dataset) -> None:
             f"{words.ago(row['created_at'])}" + (f", {undone} undone" if undone else "")
         )
         if undone < number and button.button("Revert", key=f"export_revert_{batch}"):
-            name = state.reviewer() or "app"
+            name = state.reviewer()
             st.toast(f"{words.plural(decisions.undo_batch(dataset.id, batch, name), 'decision')} taken back.")
             st.rerun()
 

@@ -2,83 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import streamlit as st
 
 from app.panels import demo, worst
-from app.session import readers, sign_in, state, words
+from app.session import next_steps, readers, sign_in, state, words
 from app.session.access import OWNER
 from app.session.failures import shown
 from app.session.readers import Status
 from app.session.words import plain
 from auditor import api
-from auditor.audits.progress import left_in_words
 from auditor.catalog.records import Dataset
-from auditor.ground.vocabulary import LABELS, REGRESSION, SEGMENTATION
-from auditor.review import drawing
+from auditor.ground.vocabulary import LABELS, REGRESSION
 
 WORST = 6
+FEW, A_PAGE = 3, 20
+"""Datasets up to which each is a card and nothing is to be chosen; more are rows, so many a page."""
+NEWEST = "newest first"
+SORTS: dict[str, Callable[[Dataset], Any]] = {
+    NEWEST: lambda row: row.created_at,
+    "by name": lambda row: row.name.lower(),
+    "largest first": lambda row: -row.num_samples,
+}
 
 state.head("Label auditor")
 is_owner = sign_in.may(OWNER)
 
 
-def next_step(seen: Status) -> tuple[str, str, str]:
-    """(sentence, page, what its link says) of the one thing to do next."""
-    if seen.finished is None:
-        if seen.running is not None:
-            return "An audit is running; its curves show how it learns.", "audit", "Watch the audit"
-        return "Start an audit: it trains the engines and ranks every label.", "audit", "Start an audit"
-    if seen.dataset.task == SEGMENTATION:
-        text = (
-            f"{words.plural(seen.finished.summary.num_label_issues or 0, 'mask', 'have')} a doubtful region."
-        )
-        return text, "masks", "Review masks"
-    if seen.dataset.task == REGRESSION:
-        far = words.plural(seen.finished.summary.num_label_issues or 0, "number", "lie")
-        text = f"{far} far from what is predicted: suspects to check."
-        return text, "numbers", "Review numbers"
-    if seen.drawn == 0:
-        text = "Check a random sample first: it says how many labels are wrong, and promises need it."
-        size = drawing.next_size(seen.dataset.id)
-        return text, "verify", f"Verify {words.plural(size, 'sample')}"
-    if seen.verified < seen.drawn:
-        return (
-            f"{seen.verified} of {words.plural(seen.drawn, 'random sample')} checked; finish the rest.",
-            "verify",
-            "Continue verifying",
-        )
-    if seen.left is None or (seen.left.high < 1 and seen.left.kind == "interval"):
-        return "No wrong label should be left; export the cleaned table.", "export", "Export"
-    text = left_in_words(seen.left)
-    if seen.left.point >= 1:
-        return f"{text}.", "suspects", "Review suspects"
-    return f"{text}; export the cleaned table, or review more suspects.", "export", "Export"
-
-
-def draw_card(seen: Status) -> None:
-    """One dataset as a card: its worst suspects, one sentence, one button."""
+def draw_dataset(seen: Status, *, as_row: bool) -> None:
+    """One dataset: its next step as one sentence and one button, and on a card its worst suspects."""
     row = seen.dataset
     with st.container(border=True):
         head, action, more = st.columns([4, 1.4, 0.35], vertical_alignment="center")
-        sentence, page, link = next_step(seen)
-        head.subheader(plain(row.name), anchor=False)
-        head.markdown(plain(sentence))
-        if sign_in.opens(page) and action.button(
-            link, key=f"home_next_{row.id}", type="primary", width="stretch"
+        step = next_steps.of(seen)
+        if as_row:
+            head.markdown(f"**{plain(row.name)}** &ensp; {plain(step.sentence)}")
+        else:
+            head.subheader(plain(row.name), anchor=False)
+            head.markdown(plain(step.sentence))
+        if sign_in.opens(step.page) and action.button(
+            step.button,
+            key=f"home_next_{row.id}",
+            type="secondary" if as_row else "primary",
+            width="stretch",
         ):
             state.go_to_dataset(row.name)
-            state.go_to(page)
+            state.go_to(step.page)
         if is_owner:
             with more.popover(
                 "", icon=":material/more_horiz:", key=f"home_more_{row.id}", help="Rename or delete"
             ):
                 draw_changes(row)
         with shown():
-            if seen.finished is None:
+            if as_row:
+                pass
+            elif seen.finished is None:
                 worst.draw_some(row, WORST)
             else:
                 worst.draw(row, seen.finished, WORST)
-        st.caption(" · ".join(facts(seen)), help=seen.left.sentence if seen.left else None)
+        (head if as_row else st).caption(
+            " · ".join(facts(seen)), help=seen.left.sentence if seen.left else None
+        )
 
 
 def facts(seen: Status) -> list[str]:
@@ -146,14 +132,34 @@ def draw_start() -> None:
         state.link("import_", "Import a dataset", ":material/upload:")
 
 
-statuses = [readers.status(row) for row in readers.all_datasets()]
-for status in statuses:
-    draw_card(status)
-if not statuses and is_owner:
+def choose(rows: list[Dataset]) -> tuple[list[Dataset], bool]:
+    """The datasets of one page, and whether each is one row; nothing to choose where there are few."""
+    if len(rows) <= FEW:
+        return rows, False
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        part = st.text_input("Search", key="home_search", placeholder="A part of a name", width=260)
+        order = st.selectbox("Sort", list(SORTS), key="home_sort", width=180)
+        look = st.segmented_control(
+            "Show as", ["Rows", "Cards"], default="Rows", required=True, key="home_look"
+        )
+    found = [row for row in rows if part.strip().lower() in row.name.lower()]
+    found.sort(key=SORTS[order], reverse=order == NEWEST)
+    if not found:
+        st.write("No dataset has that in its name.")
+    pages = max(1, -(-len(found) // A_PAGE))
+    page = st.pagination(pages, key=f"home_page_{pages}") if pages > 1 else 1
+    return found[(page - 1) * A_PAGE : page * A_PAGE], look == "Rows"
+
+
+datasets = readers.all_datasets()
+some, as_rows = choose(datasets)
+for one in some:
+    draw_dataset(readers.status(one), as_row=as_rows)
+if not datasets and is_owner:
     draw_start()
-elif not statuses:
+elif not datasets:
     st.write("There is no dataset yet. An owner of the app imports one.")
-elif is_owner and not any(status.dataset.name == demo.NAME for status in statuses):
+elif is_owner and len(datasets) <= FEW and all(one.name != demo.NAME for one in datasets):
     with st.expander("Try the demo dataset"):
         st.write("1,797 real handwritten digits with planted wrong labels; nothing is downloaded.")
         demo.offer()

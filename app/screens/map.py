@@ -87,6 +87,6 @@ with side.container(key="map_region"):
             st.caption("Draw around points on the map to see their pictures here instead.")
         worst.draw(dataset, audit, WORST)
     else:
-        reviewer = state.require_reviewer("Every decision is kept with your name, and you can undo each one.")
+        reviewer = state.reviewer()
         queue = {"region": {"engine": engine, "polygon": region["polygon"]}}
         regions.draw(dataset, audit, queue, reviewer)

@@ -95,7 +95,7 @@ with bar, shown():
         )
 if sign_in.may(OWNER):
     downloads.made(dataset)
-reviewer = state.require_reviewer("Every decision is kept with your name, and you can undo each one.")
+reviewer = state.reviewer()
 if view == SAMPLE:
     with shown():
         verify(dataset, audit, reviewer)

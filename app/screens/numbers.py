@@ -111,7 +111,7 @@ with bar:
         )
 if sign_in.may(OWNER):
     downloads.made(dataset)
-reviewer = state.require_reviewer("Every decision is kept with your name, and you can undo each one.")
+reviewer = state.reviewer()
 with shown():
     if view == SAMPLE:
         verify(dataset, audit, reviewer)

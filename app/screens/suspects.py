@@ -14,7 +14,7 @@ from auditor.review import drawing
 
 dataset, bar = state.screen("Suspects")
 audit = state.require_audit(dataset)
-reviewer = state.require_reviewer("Every decision is kept with your name, and you can undo each one.")
+reviewer = state.reviewer()
 queue = filters.choose(dataset, audit, bar)
 components.review_bench(
     key="suspects_bench",
@@ -36,12 +36,13 @@ if guessed:
         st.caption(f"A guess, because too few samples are verified: {guessed}.", width="content")
         if not drawing.num_drawn(dataset.id):
             state.link("verify", "How many are wrong? Verify", ":material/fact_check:")
+shown = state.audit_number(audit)
 number = audit.summary.num_label_issues
 found = (
-    f"{words.count(number)} of {dataset.num_samples:,} given labels are suspects of audit {audit.id}: above its "
+    f"{words.count(number)} of {dataset.num_samples:,} given labels are suspects of audit {shown}: above its "
     "suggested cut."
     if number
-    else f"Audit {audit.id}: {no_suspects(is_order_alone=audit.summary.is_order_alone)}"
+    else f"Audit {shown}: {no_suspects(is_order_alone=audit.summary.is_order_alone)}"
 )
 first = statements.first_list(dataset.id)
 st.caption(f"{first} {found} The most suspicious come first. Root of the files: {plain(dataset.root)}")

@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import components
 from app.panels import random_looks, statements
-from app.session import readers, state
+from app.session import next_steps, readers, state
 from app.session.failures import shown
 from auditor.audits import settle
 from auditor.catalog.records import Audit, Dataset
@@ -21,42 +21,34 @@ def choose_purpose(dataset: Dataset, key: str, size: int) -> str:
     if drawing.usual_purpose(dataset.name, drawing.FIRST_SIZE) == RATE:
         return RATE
     says = {
-        PROMISES: "promises about the list: most rows from its head, and about every second one is wrong",
-        RATE: "how many are wrong: every label with the same chance",
+        PROMISES: "how clean the list of suspects is: most come from its top, and about every second one is wrong",
+        RATE: "how many labels are wrong in all: each label has the same chance",
     }
     first = list(says).index(drawing.usual_purpose(dataset.name, size))
-    chosen = st.radio("What the draw is for", list(says), first, format_func=says.__getitem__, key=key)
+    chosen = st.radio("What they shall tell", list(says), first, format_func=says.__getitem__, key=key)
     return str(chosen)
 
 
 def offer_draw(dataset: Dataset) -> None:
-    """The first draw, with the reason for it, and beside it what so many looks tell."""
+    """The first draw, with the reason for it, and beside it what so many pictures tell."""
     form, buys = st.columns([3, 2], gap="large")
     with form.container(border=True, key="verify_offer"):
         st.subheader("How many labels are wrong?", anchor=False)
         st.write(random_looks.WHY)
         labeled = drawing.num_left(dataset.id)
         size = st.number_input(
-            "Samples to draw",
+            "Pictures to check",
             1,
             max(1, labeled),
-            min(
-                max(1, labeled),
-                st.session_state.get(state.VERIFY_SIZE) or drawing.next_size(dataset.id),
-            ),
+            min(max(1, labeled), drawing.next_size(dataset.id)),
             step=10,
             key="verify_size",
             width=220,
-            help="A list of suspects cannot tell: it is not a random sample.",
+            help="A list of suspects cannot tell: its pictures are not chosen at random.",
         )
         purpose = choose_purpose(dataset, "verify_purpose", int(size))
-        with st.container(horizontal=True, vertical_alignment="center"):
-            is_wanted = st.button("Draw at random and start", type="primary", key="verify_draw")
-            state.link("suspects", "Skip to Suspects", ":material/arrow_forward:", width="content")
-        st.caption("Without it nothing is promised: the list stays a ranking with a guess.")
-        if is_wanted:
+        if st.button("Start", type="primary", key="verify_draw"):
             drawing.draw(dataset.name, int(size), purpose=purpose)
-            st.session_state.pop(state.VERIFY_SIZE, None)
             st.rerun()
     if labeled:
         with buys:
@@ -67,20 +59,19 @@ def next_step(dataset: Dataset, audit: Audit | None) -> None:
     """The one thing to do when everything drawn is judged, and beside it a further draw."""
     more = drawing.next_size(dataset.id)
     with st.container(horizontal=True, vertical_alignment="center"):
-        if audit is None:
-            if st.button("Start an audit", type="primary", key="verify_audit"):
-                state.go_to("audit")
-        elif readers.is_settled(audit):
-            if st.button("Review the suspects", type="primary", key="verify_review"):
+        if audit is not None and not readers.is_settled(audit):
+            if st.button("Use these verdicts in the ranking", type="primary", key="verify_settle"):
+                with st.spinner("Computing the weights of the engines and calibrating …"):
+                    settle.settle(audit.id)
                 state.go_to("suspects")
-        elif st.button("Use these verdicts in the ranking", type="primary", key="verify_settle"):
-            with st.spinner("Computing the weights of the engines and calibrating …"):
-                settle.settle(audit.id)
-            state.go_to("suspects")
+        else:
+            step = next_steps.of(readers.status(dataset))
+            if st.button(step.button, type="primary", key="verify_next"):
+                state.go_to(step.page)
         if more:
             with st.popover(f"Check {more:,} more", icon=":material/add:"):
                 purpose = choose_purpose(dataset, "verify_more_purpose", more)
-                if st.button(f"Draw {more:,} more", key="verify_more"):
+                if st.button(f"Check {more:,} more", key="verify_more"):
                     drawing.draw(dataset.name, more, purpose=purpose)
                     st.rerun()
 
@@ -92,7 +83,7 @@ if not drawn:
     with shown():
         offer_draw(dataset)
     st.stop()
-reviewer = state.require_reviewer("Every verdict is kept with your name, and you can undo each one.")
+reviewer = state.reviewer()
 pending = blind.pending(dataset.id)
 items = readers.dealt_items(dataset.id, pending, reviewer)
 judged = drawn - len(pending)

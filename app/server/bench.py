@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from app.server import bodies, geometry
-from auditor.audits import arrays, queues, ranking, statements
+from auditor.audits import arrays, queues, ranking
 from auditor.audits import progress as review_progress
 from auditor.catalog import folders, reading, reviews, scores
 from auditor.catalog.db import ask
@@ -31,7 +31,6 @@ MOST_DRAWN = 60_000
 MOST_IN_VIEW = 200_000
 """Points of the part of a map that is in view, which follow them."""
 Box = tuple[float, float, float, float]
-MOST_ACCEPTED = 200
 """Most suggestions accepted in one step: as many pictures as a person looks through."""
 EXEMPLARS = 6
 LEAST_ON_CARD, MOST_ON_CARD = 3, 24
@@ -197,56 +196,37 @@ def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Take back the reviewer's newest action.
 
     ``undone`` counts its decisions; ``items`` are its samples as they are now, the most suspicious first, at most a
-    page of them; ``unseen`` says whether suggestions had been accepted without a look at each.
+    page of them.
     """
     body = schema.read(bodies.Undo, payload)
     audit = _audit_of_classes(body.audit)
     undone = decisions.undo_last(audit.dataset_id, body.reviewer)
     if not undone:
-        return {"undone": 0, "items": [], "unseen": False}
+        return {"undone": 0, "items": []}
     page = ask(scores.page_of, audit, [row.sample_id for row in undone]).head(queues.MAX_PAGE)
     standing = _review_ids(audit, page)
     if page.empty:
         raise ReviewError(f"Sample {undone[0].sample_id} is undone; it is not part of this audit's list.")
     items = [_item(row, standing, audit) for row in page.to_dict("records")]
-    return {"undone": len(undone), "items": items, "unseen": not undone[0].is_seen}
-
-
-def acceptable(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The most suspicious undecided samples of a queue whose suggestion can be accepted without a look at each.
-
-    ``changeIsWrong`` of each: how likely the change is wrong; None unless verified rows calibrate both that the
-    label is wrong and that the suggestion is right. ``first`` says that nobody has checked any label, and is empty
-    otherwise.
-    """
-    body = schema.read(bodies.Acceptable, payload)
-    audit = _audit_of_classes(body.audit)
-    where = {**body.filters, "undecided": True, "free_for": body.reviewer, "sort": None}
-    page = queues.page(audit, where, limit=min(MOST_ACCEPTED, max(1, body.top)))
-    page = page[(page.suggested_label >= 0) & (page.suggested_label != page.given_label)]
-    is_known = not (_is_guess(audit) or _suggestion_is_guess(audit))
-    items = []
-    for row in page.to_dict("records"):
-        right = row["error_probability"] * row["suggested_probability"] if is_known else math.nan
-        items.append(_item(row, {}, audit) | {"changeIsWrong": None if math.isnan(right) else 1 - right})
-    return {"items": items, "first": statements.first_list(audit.dataset_id)}
-
-
-def accept(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Accept suggestions in one step that ``undo`` takes back in one; ``changes`` are (sample, label) pairs."""
-    body = schema.read(bodies.Accept, payload)
-    audit = _audit_of_classes(body.audit)
-    changes = body.changes[:MOST_ACCEPTED]
-    if not changes:
-        raise ReviewError("Nothing is ticked, so nothing was accepted.")
-    decisions.accept(audit.dataset_id, audit.id, changes, reviewer=body.reviewer)
-    return {"accepted": len(changes)}
+    return {"undone": len(undone), "items": items}
 
 
 def newest(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Number of the newest row of the log: windows ask every other second whether somebody decided something."""
-    audit = _audit_of_classes(schema.read(bodies.OfAudit, payload).audit)
-    return {"newest": ask(reviews.newest, audit.dataset_id)}
+    """Number of the newest row of the log: windows ask every second whether somebody decided something.
+
+    ``decided``, by sample_id: what counts of ``samples`` where there is a newer row than ``since``.
+    """
+    body = schema.read(bodies.News, payload)
+    dataset_id = _audit_of_classes(body.audit).dataset_id
+    number, found = ask(reviews.newest, dataset_id), {}
+    if number != body.since and body.samples:
+        found = ask(reviews.outcomes, dataset_id, list(body.samples))
+    said = ("decision", "label", "labels", "reviewer")
+    decided = {
+        str(sample): {"review": row.id, **{name: getattr(row, name) for name in said}}
+        for sample, row in found.items()
+    }
+    return {"newest": number, "decided": decided}
 
 
 def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -284,6 +264,7 @@ def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
         "decided": seen.decided,
         "found": seen.found,
         "hit_rate": seen.hit_rate,
+        "latest": seen.few_latest,
         "per_minute": seen.per_minute,
         # A guess says nothing of what is left: "0" would read as if the set were clean.
         "expected_left": seen.left.point if seen.left.has_middle else None,
@@ -413,7 +394,7 @@ def _odds(row: Mapping[Any, Any], audit: Audit) -> dict[str, str]:
     if share is None or math.isnan(share):
         return found
     is_guess = _is_guess(audit)
-    short = evidence(share) if is_guess else percent(share)
+    short = evidence(share) if is_guess else f"{percent(share)} wrong"
     return found | {"odds": odds_of_wrong(share, is_guess=is_guess), "oddsShort": short}
 
 

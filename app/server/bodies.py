@@ -46,6 +46,13 @@ class OfAudit(Body):
     audit: Place
 
 
+class News(OfAudit):
+    """Whether somebody decided something since the log's row ``since``, perhaps on one of the samples in view."""
+
+    since: Whole | None = None
+    samples: Annotated[tuple[Place, ...], Field(max_length=1_000)] = ()
+
+
 class Queue(OfAudit):
     """A queue of an audit, or a page of it behind the place ``after``."""
 
@@ -64,13 +71,6 @@ class Queue(OfAudit):
         return {} if self.where is None else self.where.model_dump()
 
 
-class Acceptable(Queue):
-    """The most suspicious of a queue, to be accepted together."""
-
-    top: Place
-    reviewer: Text
-
-
 class Cards(Queue):
     """The next card: suspects of one pair of classes."""
 
@@ -79,14 +79,6 @@ class Cards(Queue):
     """Samples that a person left out of a card, or whose card waits until later."""
     first: tuple[Place, Place] | None = None
     """Given and suggested class of the card that comes before the others, because it was taken back."""
-
-
-class Accept(Body):
-    """Suggestions that are accepted in one step: (sample, label) pairs."""
-
-    audit: Place
-    reviewer: Text
-    changes: Annotated[list[tuple[Place, Place]], Field(max_length=10_000)]
 
 
 class Lease(Body):

@@ -7,6 +7,7 @@ __all__ = [
     "choices",
     "failures",
     "navigation",
+    "next_steps",
     "previews",
     "readers",
     "sign_in",

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from auditor import api
-from auditor.audits import durations, usual_features
+from auditor.audits import budgets, durations, usual_features
 from auditor.audits import plan as auditing
 from auditor.backbones import features
 from auditor.bridges import engine_bridge
@@ -23,6 +23,8 @@ from auditor.catalog.db import close_all
 from auditor.ground.apart import DiedError, Readers
 from auditor.numbers import auditing as of_numbers
 
+USUAL_TIME = 0.0
+"""The budget of whoever names none: ``budgets.DEFAULT_S`` on a CPU, none on a GPU."""
 LEAVE_S, LEAVING = 0.2, "leaving"
 """How often a waiting page looks whether another is wanted, and the key that it reads for that."""
 
@@ -43,6 +45,7 @@ class EngineTitle:
 
 
 _HELPER = Readers(1, most_bytes=None, most_s=None, is_fresh=True)
+_WAITING = ThreadPoolExecutor(1)
 
 
 def _under(environment: Mapping[str, str], function: Callable[..., Answer], args: Any, kwargs: Any) -> Answer:
@@ -63,16 +66,16 @@ def call(function: Callable[Args, Answer], *args: Args.args, **kwargs: Args.kwar
         return _HELPER.call(_under, dict(os.environ), function, args, kwargs)
 
 
-def asked(function: Callable[Args, Answer], *args: Args.args, **kwargs: Args.kwargs) -> Answer:
-    """``call`` of what only answers a question: who goes to another screen meanwhile need not wait for it."""
-    thread = ThreadPoolExecutor(1)
-    future = thread.submit(lambda: call(function, *args, **kwargs))
-    try:
-        while not wait([future], timeout=LEAVE_S).done:
-            leave_page_if_asked()
-        return future.result()
-    finally:
-        thread.shutdown(wait=False)
+def later(function: Callable[Args, Answer], *args: Args.args, **kwargs: Args.kwargs) -> Future[Answer]:
+    """``call`` once those asked for before are done, while the page is drawn."""
+    return _WAITING.submit(lambda: call(function, *args, **kwargs))
+
+
+def wait_for(future: Future[Answer]) -> Answer:
+    """What was asked for; who goes to another screen meanwhile need not wait for it."""
+    while not wait([future], timeout=LEAVE_S).done:
+        leave_page_if_asked()
+    return future.result()
 
 
 def leave_page_if_asked() -> None:
@@ -82,9 +85,9 @@ def leave_page_if_asked() -> None:
     st.session_state.get(LEAVING)
 
 
-def choices() -> list[EngineTitle]:
+def choices() -> Future[list[EngineTitle]]:
     """Every engine of the registry, which does not change while the app runs."""
-    return asked(_choices)
+    return later(_choices)
 
 
 def plan(
@@ -94,7 +97,7 @@ def plan(
     device: str,
     seed: int,
     options: Mapping[str, Mapping[str, Any]] | None = None,
-    backbone: str = features.NO_BACKBONE,
+    backbone: str | None = features.NO_BACKBONE,
     *,
     finetune: bool = False,
     budget: float | None = None,
@@ -102,9 +105,9 @@ def plan(
 ) -> int:
     """Register an audit; nothing runs yet. Returns its id. ``options``: by engine, fields that differ.
 
-    ``backbone``: whose weights are on this machine, the key of own features that are kept, or ``"none"``;
-    ``finetune``: the engines train it further.
-    ``budget``: seconds, instead of the preset. ``alone``: runs of earlier audits are not heard.
+    ``backbone``: whose weights are on this machine, the key of own features that are kept, ``"none"``, or None for
+    what suits the images; ``finetune``: the engines train it further.
+    ``budget``: seconds, instead of the preset, or ``USUAL_TIME``. ``alone``: runs of earlier audits are not heard.
 
     Raises:
         AuditorError: as ``plan.plan``.
@@ -112,7 +115,7 @@ def plan(
     return call(_plan, name, chosen, preset, device, seed, options, backbone, finetune, budget, alone)
 
 
-def plan_numbers(name: str, chosen: Sequence[str], preset: str, backbone: str = features.NO_BACKBONE) -> int:
+def plan_numbers(name: str, chosen: Sequence[str], preset: str, backbone: str | None = None) -> int:
     """Register an audit of numbers; nothing runs yet. Returns its id. ``backbone`` as in ``plan``.
 
     Raises:
@@ -130,19 +133,19 @@ def own_features(name: str, source: str, column: str | None) -> features.Feature
     return call(api.own_features, name, source, column=column)
 
 
-def usual_view(name: str) -> tuple[str, str]:
+def usual_view(name: str) -> Future[tuple[str, str]]:
     """The backbone that an audit of the dataset ``name`` takes by itself, or ``"none"``, and a sentence why."""
-    return call(_usual_view, name)
+    return later(_usual_view, name)
 
 
 def durations_of(
-    name: str, preset: str, device: str, backbone: str = features.NO_BACKBONE, *, finetune: bool = False
-) -> durations.Choices:
+    name: str, preset: str, device: str, backbone: str, *, finetune: bool = False
+) -> Future[durations.Choices]:
     """What each engine would take on the dataset ``name``, by a probe of this machine.
 
     ``backbone`` and ``finetune``: as ``plan``.
     """
-    return asked(_durations, name, preset, device, backbone, finetune)
+    return later(_durations, name, preset, device, backbone, finetune)
 
 
 def _usual_view(name: str) -> tuple[str, str]:
@@ -181,11 +184,14 @@ def _plan(
     device: str,
     seed: int,
     options: Mapping[str, Mapping[str, Any]] | None,
-    backbone: str,
+    backbone: str | None,
     finetune: bool,
     budget: float | None,
     alone: bool,
 ) -> int:
+    if budget == USUAL_TIME:
+        is_short = preset == "quick" and engine_bridge.resolve_device(device) == "cpu"
+        budget = budgets.DEFAULT_S if is_short else None
     return auditing.plan(
         name,
         chosen,
@@ -200,11 +206,11 @@ def _plan(
     )
 
 
-def _plan_numbers(name: str, chosen: Sequence[str], preset: str, backbone: str) -> int:
+def _plan_numbers(name: str, chosen: Sequence[str], preset: str, backbone: str | None) -> int:
     return of_numbers.plan_audit(name, chosen, preset=preset, features=_features(name, backbone))
 
 
-def _features(name: str, backbone: str) -> features.FeatureSource | None:
+def _features(name: str, backbone: str | None) -> features.FeatureSource | None:
     """The user's own features of that key, or those of that backbone."""
     kept = {one.key: one for one in features.own(reading.dataset(name).id)}
     return kept[backbone] if backbone in kept else usual_features.choose(name, backbone)[0]

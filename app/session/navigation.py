@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from html import escape
 
 import streamlit as st
 
@@ -24,6 +26,18 @@ def draw(pages: Mapping[str, Sequence[st.Page]]) -> None:
                 st.caption(section)
             for page in shown:
                 st.page_link(page, query_params=state.address())
+
+
+def tell_palette() -> None:
+    """Give the palette of Ctrl + K (``palette.js``) the datasets, and the classes of the chosen one, as data."""
+    name = st.session_state.get(state.CHOSEN)
+    known = {
+        "base": readers.base_path(),
+        "dataset": name,
+        "datasets": [row.name for row in readers.all_datasets()],
+        "classes": [] if name is None else readers.dataset(name).class_names,
+    }
+    st.sidebar.html(f'<i id="palette" data-known="{escape(json.dumps(known))}"></i>')
 
 
 def allowed(pages: Mapping[str, Sequence[st.Page]]) -> dict[str, list[st.Page]]:

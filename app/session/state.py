@@ -5,6 +5,7 @@ Keys that more than one screen reads are named here; a screen's own keys start w
 
 from __future__ import annotations
 
+import secrets
 from typing import Any, NoReturn
 from urllib.parse import unquote
 
@@ -34,8 +35,6 @@ REVIEWER = "reviewer"
 QUEUE_SHOW, QUEUE_GIVEN, QUEUE_SUGGESTED = "suspects_show", "suspects_given", "suspects_suggested"
 QUEUE_PAIR, QUEUE_AGREEMENT, QUEUE_SPLIT = "suspects_pair", "suspects_agreement", "suspects_split"
 QUEUE_PEOPLE = "suspects_people"
-VERIFY_SIZE = "verify_offered"
-"""Samples that the draw of Verify offers at first, where another screen named a number."""
 ALL = "all"
 NO_FILTER = {
     **dict.fromkeys((QUEUE_GIVEN, QUEUE_SUGGESTED, QUEUE_PAIR, QUEUE_SPLIT, QUEUE_PEOPLE), ALL),
@@ -43,6 +42,7 @@ NO_FILTER = {
 }
 """Choices of Suspects' filters that narrow nothing."""
 NAME_LENGTH = 60
+GUEST = "Guest"
 
 
 def choose_dataset() -> Dataset | None:
@@ -198,7 +198,8 @@ def chosen_audit(dataset: Dataset) -> Audit | None:
             format_func=lambda number: audit_title(by_id[number]),
         )
     if chosen != finished[0].id:
-        st.caption(f":material/history: Audit {chosen} is shown; audit {finished[0].id} is newer.")
+        shown, newer = audit_number(by_id[chosen]), audit_number(finished[0])
+        st.caption(f":material/history: Audit {shown} is shown; audit {newer} is newer.")
     return by_id[chosen]
 
 
@@ -225,38 +226,29 @@ def split_code(split: str) -> str:
     return f"in-{split}"
 
 
+def audit_number(audit: Audit) -> int:
+    """Which audit of its dataset it is, counted from 1."""
+    return sum(one.id <= audit.id for one in readers.audits_of(audit.dataset_id))
+
+
 def audit_title(audit: Audit) -> str:
     """How a list names an audit."""
     engines = "1 engine" if len(audit.engines) == 1 else f"{len(audit.engines)} engines"
-    return f"No. {audit.id} · {audit.preset} · {engines} · {audit.created_at:%d %b %H:%M}"
+    return f"No. {audit_number(audit)} · {audit.preset} · {engines} · {audit.created_at:%d %b %H:%M}"
 
 
-def reviewer() -> str | None:
-    """The reviewer's name: as signed in, else of this session, else as this browser remembers it."""
+def reviewer() -> str:
+    """Who reviews: as signed in, else of this session, else as this browser remembers it, else a guest of its own.
+
+    Nobody is asked before the first verdict: the sidebar shows the name, which can be changed there.
+    """
     if (signed_in := sign_in.person().name) is not None:
         return signed_in
     if REVIEWER not in st.session_state:
         remembered = st.context.cookies.get(components.NAME_COOKIE)
-        if isinstance(remembered, str) and remembered:
-            st.session_state[REVIEWER] = unquote(remembered)[:NAME_LENGTH]
-    return st.session_state.get(REVIEWER)
-
-
-def require_reviewer(purpose: str) -> str:
-    """The reviewer's name; asks for it once and stops the page until it is there."""
-    name = reviewer()
-    if name:
-        return name
-    with st.form("reviewer_form", width=460):
-        st.markdown(f"**Who is reviewing?** {purpose}")
-        typed = st.text_input(
-            "Your name", max_chars=NAME_LENGTH, placeholder="for example Ada", key="reviewer_name"
-        )
-        if st.form_submit_button("Start", type="primary") and typed.strip():
-            st.session_state[REVIEWER] = typed.strip()
-            st.rerun()
-    st.stop()
-    raise AssertionError("st.stop() ends the page")
+        known = unquote(remembered)[:NAME_LENGTH] if isinstance(remembered, str) else ""
+        st.session_state[REVIEWER] = known or f"{GUEST} {secrets.token_hex(2)}"
+    return str(st.session_state[REVIEWER])
 
 
 def show_reviewer() -> None:
@@ -265,10 +257,14 @@ def show_reviewer() -> None:
         sign_in.draw(person)
         return
     name = reviewer()
-    if name is None:
-        return
-    with st.sidebar.popover(f"Reviewer: {plain(name)}", icon=":material/person:", width="stretch"):
-        changed = st.text_input("Your name", value=name, max_chars=NAME_LENGTH, key="reviewer_change").strip()
+    is_guest = name.startswith(GUEST)
+    says = "Give your name" if is_guest else f"Reviewer: {plain(name)}"
+    with st.sidebar.popover(says, icon=":material/person:", width="stretch"):
+        if is_guest:
+            st.caption(f"Every verdict is kept with a name; yours is {plain(name)} until you give another.")
+        changed = st.text_input(
+            "Your name", value="" if is_guest else name, max_chars=NAME_LENGTH, key="reviewer_change"
+        ).strip()
         if changed and changed != name:
             st.session_state[REVIEWER] = changed
             st.rerun()

@@ -52,6 +52,8 @@ class ReviewProgress:
     """Whether going on is worth it, in one sentence."""
     num_latest: int
     """Latest suspects that ``hit_rate`` is taken from."""
+    few_latest: tuple[int, int]
+    """Wrong ones among the latest ``FEW_LOOKS`` of them, and how many these are."""
     num_suspects: int
     """Labels that the audit flags."""
     nothing: str
@@ -104,6 +106,7 @@ def progress(
         found=left.found,
         hit_rate=hit_rate,
         num_latest=len(sure),
+        few_latest=(sum(row.decision in FOUND_WRONG for row in sure[-FEW_LOOKS:]), len(sure[-FEW_LOOKS:])),
         num_suspects=audit.summary.num_label_issues or 0,
         nothing=no_suspects(is_order_alone=audit.summary.is_order_alone),
         per_minute=_pace([row for row in reviewed if reviewer in (None, row.reviewer)][-PACE_WINDOW:]),

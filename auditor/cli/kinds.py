@@ -100,6 +100,8 @@ def _export(job: Job, tell: Reporter) -> dict[str, Any]:
     from auditor.outputs import export
 
     chosen |= {key: job.arguments[key] for key in ("policy", "max_fdr")}
+    if out.suffix == ".zip":
+        return {"sentence": export.export_zip(job.name, out, **chosen).sentence}
     return {"sentence": export.export(job.name, out, force=True, **chosen).sentence}
 
 

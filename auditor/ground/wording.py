@@ -69,8 +69,8 @@ def odds_of_wrong(share: float, *, is_guess: bool) -> str:
 
 
 def odds_of_suggestion(share: float, *, is_guess: bool) -> str:
-    """``85 % if it is wrong`` where verified rows say so, else ``strong evidence if it is wrong``."""
-    return f"{evidence(share) if is_guess else percent(share)} if it is wrong"
+    """``right in 85 % of wrong labels`` where verified rows say so, else ``strong evidence for it``."""
+    return f"{evidence(share)} for it" if is_guess else f"right in {percent(share)} of wrong labels"
 
 
 def duration(seconds: float | None) -> str:

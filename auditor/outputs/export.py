@@ -14,6 +14,8 @@ import os
 import shlex
 import shutil
 import stat
+import tempfile
+import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -212,6 +214,21 @@ def export_tree(
                 with _opened(sources.dataset.root, original) as stream:
                     _put(stream, original, folder, sample, links=links)
     return counts.summary(sources)
+
+
+def export_zip(dataset_name: str, out: Path, **chosen: Any) -> ExportSummary:
+    """Write what ``export_tree`` writes, with the same arguments, as one zip; the pictures are not packed again.
+
+    Raises:
+        ExportRefusedError: as ``export_tree``, but an archive in that place is replaced.
+    """
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".packing-") as beside:
+        tree = Path(beside) / "tree"
+        summary = export_tree(dataset_name, tree, links=True, **chosen)
+        with written_whole(out) as path, zipfile.ZipFile(path, "w", strict_timestamps=False) as packed:
+            for file in sorted(tree.rglob("*")):
+                packed.write(file, file.relative_to(tree))
+    return summary
 
 
 @folders.checked_once()

@@ -48,8 +48,9 @@ class LoopConfig:
     """
 
     network: str = "auto"
-    """Key of ``small.NETWORKS``, ``"auto"``, ``"timm:<name>"`` or ``"torchvision:<name>"``; on features
-    ``"mlp"`` (``"auto"``) or ``"linear"``."""
+    """The network: ``"auto"`` (one that suits the images), a small one by its name, such as ``"cnn9"``, or a large
+    one of a library, ``"timm:<name>"`` or ``"torchvision:<name>"``; on features ``"mlp"`` (``"auto"``) or
+    ``"linear"``."""
     weights: str | None = None
     """Path of a file with pretrained weights for a network of timm or torchvision. Nothing is downloaded."""
     image_side: int | None = None

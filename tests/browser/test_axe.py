@@ -71,12 +71,6 @@ def open_grid(page: Any, server: Server) -> None:
     page.get_by_test_id("tile").first.wait_for(timeout=WAIT_MS)
 
 
-def open_sheet(page: Any, server: Server) -> None:
-    open_grid(page, server)
-    page.keyboard.press("a")
-    page.get_by_test_id("accept-confirm").wait_for(timeout=WAIT_MS)
-
-
 def open_keys(page: Any, server: Server) -> None:
     open_grid(page, server)
     page.keyboard.press("?")
@@ -124,7 +118,6 @@ def open_finished(page: Any, server: Server) -> None:
 
 STATES = {
     "grid": open_grid,
-    "accept sheet": open_sheet,
     "key sheet": open_keys,
     "audit form": open_audit_form,
     "import preview": open_import_preview,

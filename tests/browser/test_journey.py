@@ -77,9 +77,9 @@ def import_the_zip(page: Any, server: Server) -> None:
 def start_the_audit(page: Any) -> None:
     """Only the plain engine, on the quick preset."""
     page.get_by_role("button", name="Start an audit").click(timeout=WAIT_MS)
-    page.get_by_text("Engines, preset and device").wait_for(timeout=WAIT_MS)
+    page.get_by_text("Engines and settings").wait_for(timeout=WAIT_MS)
     settled(page)
-    page.get_by_text("Engines, preset and device").click()
+    page.get_by_text("Engines and settings").click()
     page.get_by_text("Each engine trains").wait_for(timeout=WAIT_MS)
     boxes = page.locator("[class*=st-key-audit_engine_]:not(.st-key-audit_engine_cross_entropy) label")
     for i in range(boxes.count()):
@@ -126,8 +126,14 @@ def standing() -> dict[int, str]:
 
 
 def give_a_name(page: Any) -> None:
-    page.locator(".st-key-reviewer_name input").fill("Ada")
-    button(page, "Start").last.click(timeout=WAIT_MS)
+    """Nobody has to: the sidebar offers it."""
+    button(page, "Give your name").click(timeout=WAIT_MS)
+    page.locator(".st-key-reviewer_change input").fill("Ada")
+    page.locator(".st-key-reviewer_change input").press("Enter")
+    button(page, "Reviewer: Ada").wait_for(timeout=WAIT_MS)
+    settled(page)
+    page.evaluate("sessionStorage.setItem('auditor-mode', 'card')")
+    page.reload()
     page.get_by_test_id("card").wait_for(timeout=WAIT_MS)
 
 

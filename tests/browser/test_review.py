@@ -153,12 +153,6 @@ def test_card__examples_are_96_pixels_above_the_toolbar(
     page.locator(".engine p", has_text="evidence").first.wait_for(timeout=WAIT_MS)
     assert "%" not in page.get_by_test_id("card").inner_text(), "nothing is verified"
     page.keyboard.press("d")
-    page.keyboard.press("a")
-    picks, sheet = steady_box(page.locator(".picks")), steady_box(page.locator(".sheet"))
-    assert sheet["x"] < picks["x"]
-    assert picks["x"] + picks["width"] < sheet["x"] + sheet["width"]
-    labels = [page.locator(f".pick .{kind}").first for kind in ("given", "suggested")]
-    assert len({one.evaluate("one => getComputedStyle(one).color") for one in labels}) == 2
 
 
 def test_viewer__magnifies_around_the_pointer_shifts_and_fits_again(browser: Any, running: Server) -> None:
@@ -222,9 +216,9 @@ def test_tab__keep_is_within_ten_and_a_verdict_leaves_the_focus_in_the_card(
         page.keyboard.press("Tab")
         if page.evaluate(FOCUSED) in ("Skip to main content", "To the verdicts"):
             page.keyboard.press("Enter")
-        if page.evaluate(FOCUSED).endswith("Keep"):
+        if "Keep" in page.evaluate(FOCUSED):
             break
-    assert page.evaluate(FOCUSED).endswith("Keep")
+    assert "Keep" in page.evaluate(FOCUSED)
     sample = shown_sample(page)
     page.get_by_test_id("card").locator("button.zoom").first.focus()
     page.keyboard.press("q")
@@ -248,16 +242,14 @@ def test_filters__a_key_after_a_choice_reaches_the_card(browser: Any, running: S
 
 def test_figures__follow_a_batch_without_a_reload(browser: Any, running: Server) -> None:
     page = bench_of(browser, running)
-    finish = page.get_by_test_id("stats").filter(has_text="checked")
+    finish = page.get_by_test_id("stats").filter(has_text="left")
     finish.wait_for(timeout=WAIT_MS)
     before = finish.inner_text()
-    page.get_by_test_id("accept").click()
-    confirm = page.get_by_test_id("accept-confirm")
-    confirm.wait_for(timeout=WAIT_MS)
-    assert confirm.is_disabled()  # nobody has checked any of them
-    page.get_by_test_id("accept-all").click()
-    confirm.click()
-    wait_until(lambda: finish.inner_text() != before, "more checked samples of the queue")
+    page.keyboard.press("g")
+    page.get_by_test_id("tile").first.wait_for(timeout=WAIT_MS)
+    page.keyboard.press("p")
+    wait_until(lambda: "were wrong" in finish.inner_text(), "how many of the last ones were wrong")
+    assert finish.inner_text().split()[0] != before.split()[0], "as many left as before"
 
 
 def test_phone__the_card_is_the_first_thing_and_nothing_scrolls_sideways(

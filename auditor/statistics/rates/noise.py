@@ -135,12 +135,12 @@ def noise_rate_from_verified(
     point = float(np.clip(point, interval.low, interval.high))
     said = f", {num_unsure} unsure or skipped" if num_unsure else ""
     if not all(stage.is_uniform for stage in verified.stages):
-        said += " (most drawn from the head of the ranking, and counted as that)"
+        said += " (most of them from the most suspicious, and counted as that)"
     if verified.decided is not None and len(verified.decided.sample_ids):
         known = verified.decided.is_wrong
         said += f", beside {int(known.sum()):,} of {len(known):,} that people had looked at"
     sentence = (
-        f"{num_wrong} of {verified.size} randomly drawn labels are wrong{said}: {percent(interval.low)} to "
+        f"{num_wrong} of {verified.size} labels checked at random are wrong{said}: {percent(interval.low)} to "
         f"{percent(interval.high)} of {num_labeled:,} ({percent(interval.level)} interval, "
         f"{interval.kind_in_words})."
     )

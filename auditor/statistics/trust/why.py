@@ -27,7 +27,7 @@ def headline(
     """
     votes = [(name, label) for name, label in votes if label >= 0]
     if not votes:
-        return "No witness predicts a class for this sample."
+        return "No engine predicts a class for this sample."
     favourite, count = _most_common(label for _, label in votes)
     seen = class_names[favourite]
     who = votes[0][0] if len(votes) == 1 else _share_in_words(count, len(votes))
@@ -49,8 +49,8 @@ def headline(
 
 def _share_in_words(count: int, total: int) -> str:
     if count < total:
-        return f"{count} of {total} witnesses"
-    return "Both witnesses" if total == 2 else f"All {total} witnesses"
+        return f"{count} of {total} engines"
+    return "Both engines" if total == 2 else f"All {total} engines"
 
 
 def _most_common(labels: Iterable[int]) -> tuple[int, int]:

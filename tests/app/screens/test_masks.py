@@ -27,7 +27,7 @@ def test_masks__a_random_sample_is_judged_without_a_suggestion(audited_masks: Au
     assert links == ["Home", "Import", "Audit", "Masks"], "no screen that is not for masks"
     app.radio[0].set_value("Random sample").run()
     app.number_input[0].set_value(2)
-    press(app, "Draw at random and start")
+    press(app, "Choose at random and start")
     (draw, first), (_, second) = blind.pending(dataset.id)
     asked = asked_of(app)
     assert (asked["item"]["sample"], asked["item"]["draw"]) == (first, draw)

@@ -56,7 +56,7 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
     app.number_input[0].set_value(3)
     app.number_input[1].set_value(0.5)
     assert [one.value for one in app.subheader] == ["How many numbers are wrong?"]
-    press(app, "Draw at random and start")
+    press(app, "Choose at random and start")
     (draw_id, first), *_ = blind.pending(dataset.id)
     asked = asked_of(app)
     assert (asked["item"]["sample"], asked["item"]["draw"]) == (first, draw_id)

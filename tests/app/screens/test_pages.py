@@ -97,9 +97,12 @@ def test_home__a_dataset_says_what_comes_next_and_leads_there() -> None:
     links = {one.proto.label for one in app.get("page_link")}
     assert links >= {"Home", "Suspects", "Export"}
     assert not links & {"Masks", "Numbers"}, "no screen that is not for classes"
-    assert "Check a random sample first" in texts(app)
+    waits = next(one.value for one in app.markdown if "to be checked" in one.value)
+    button = app.button(key="home_next_1").label
     app.button(key="home_next_1").click().run()
-    assert [title.value for title in app.title] == ["Verify"]
+    assert [title.value for title in app.title] == ["Suspects"]
+    audit = open_page("audit")
+    assert (audit.button(key="audit_next").label, waits in texts(audit)) == (button, True)
 
 
 @pytest.mark.usefixtures("copied_home")
@@ -140,13 +143,15 @@ def test_home__names_are_text() -> None:
 
 @pytest.mark.usefixtures("copied_home")
 @pytest.mark.parametrize("page", ["suspects", "verify"])
-def test_reviewer__is_asked_once(page: str) -> None:
+def test_reviewer__nobody_is_asked_and_a_guest_can_give_a_name(page: str) -> None:
     drawing.draw(DATASET, 4)
     app = open_page(page)
-    app.text_input(key="reviewer_name").input("Ada")
-    next(button for button in app.button if button.label == "Start").click().run()
+    first, second = (one.session_state["reviewer"] for one in (app, open_page(page)))
+    assert first.startswith("Guest ")
+    assert first != second, "two browsers are two people"
+    app.text_input(key="reviewer_change").input("Ada").run()
     assert app.session_state["reviewer"] == "Ada"
-    assert not any(field.key == "reviewer_name" for field in app.text_input)
+    assert "Give your name" not in texts(app)
 
 
 @pytest.mark.usefixtures("copied_home")
@@ -173,7 +178,7 @@ def test_verify__draws_at_random_and_shows_what_is_known() -> None:
         blind.record(draw, sample, "label", label=int(given[sample]), reviewer="Ada")
     app.run()
     assert "12 random samples checked" in texts(app)
-    assert "0 of 12 randomly drawn labels are wrong" in app.caption[0].help.replace("\\", "")
+    assert "0 of 12 labels checked at random are wrong" in app.caption[0].help.replace("\\", "")
     assert app.button(key="verify_settle").label == "Use these verdicts in the ranking"
 
 
@@ -202,7 +207,7 @@ def test_verify__verdicts_reach_the_ranking() -> None:
     assert new_kind == "interval"
     assert new_num_issues > 2 * num_issues  # few of the labels are the zero that Ada saw everywhere
     assert new_error_probability > 2 * error_probability
-    assert open_page("verify", reviewer="Ada").button(key="verify_review").label == "Review the suspects"
+    assert open_page("verify", reviewer="Ada").button(key="verify_next").label == "Review the suspects"
 
 
 @pytest.mark.usefixtures("copied_home")

@@ -13,7 +13,7 @@ from app.server import bench, geometry
 from auditor.audits import arrays, queues, settle
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
-from auditor.ground.errors import NotFoundError, ReviewError
+from auditor.ground.errors import NotFoundError
 from auditor.ground.wording import percent
 from auditor.pictures import cache
 from auditor.review import decisions
@@ -184,27 +184,6 @@ def test_undo__takes_back_own_decisions_newest_first() -> None:
     assert standing(one["sample"]) is None
 
 
-def test_accept__leaves_out_what_was_unticked_and_is_undone_as_one() -> None:
-    asked = {"audit": AUDIT_ID, "where": {"undecided": True}, "reviewer": "Ada"}
-    told = bench.acceptable({**asked, "top": 5})
-    offered = told["items"]
-    assert told["first"] == "First list: nobody has checked any of these labels yet."
-    assert [item["sample"] for item in offered] == [item["sample"] for item in first_items(5)]
-    assert all(item["suggested"] != item["given"] for item in offered)
-    changes = [[item["sample"], item["suggested"]] for item in offered[1:]]
-    assert bench.accept({**asked, "changes": changes}) == {"accepted": 4}
-    assert standing(offered[0]["sample"]) is None
-    undone = bench.undo({"audit": AUDIT_ID, "reviewer": "Ada"})
-    assert (undone["undone"], undone["unseen"]) == (4, True)
-    assert bench.acceptable({**asked, "top": 5})["first"] == told["first"]  # to accept unseen checks nothing
-    bench.record({"verdicts": [verdict(offered[0], "keep")]})
-    assert bench.acceptable({**asked, "top": 5})["first"] == ""
-    bench.undo({"audit": AUDIT_ID, "reviewer": "Ada"})
-    assert [item["sample"] for item in undone["items"]] == [sample for sample, _ in changes]
-    with pytest.raises(ReviewError, match="Nothing is ticked"):
-        bench.accept({**asked, "changes": []})
-
-
 def test_queue__deals_out_what_nobody_else_looks_at() -> None:
     def page(reviewer: str, **more: Any) -> list[int]:
         asked = {
@@ -260,7 +239,13 @@ def test_progress__tells_who_was_overruled_once() -> None:
     item = first_items(1)[0]
     bench.record({"verdicts": [verdict(item, "keep")]})
     newest = bench.progress({"audit": AUDIT_ID, "reviewer": "Ada", "since": None})["newest"]
-    assert bench.newest({"audit": AUDIT_ID}) == {"newest": newest}
+    sample = item["sample"]
+    asked = {"audit": AUDIT_ID, "since": newest, "samples": [sample, sample + 1]}
+    assert bench.newest(asked) == {"newest": newest, "decided": {}}, "nothing new, so nothing is looked up"
+    seen = bench.newest(asked | {"since": newest - 1})["decided"]
+    assert {key: (one["decision"], one["reviewer"]) for key, one in seen.items()} == {
+        str(sample): ("keep", "Ada")
+    }
     bench.record({"verdicts": [verdict(item, "exclude") | {"reviewer": "Bob"}]})
     told = bench.progress({"audit": AUDIT_ID, "reviewer": "Ada", "since": newest})
     assert [(one["sample"], one["reviewer"]) for one in told["overruled"]] == [(item["sample"], "Bob")]

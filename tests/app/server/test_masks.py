@@ -79,8 +79,6 @@ def test_bench__refuses_masks_in_one_line(audited_masks: Audited) -> None:
         bench.queue: one,
         bench.queue_size: one,
         bench.card: {"audit": audited_masks.audit_id, "sample": 0},
-        bench.acceptable: one | {"top": 3},
-        bench.accept: one | {"changes": [[3, 1]]},
         bench.progress: one,
         bench.undo: one,
     }

@@ -79,8 +79,6 @@ def client() -> Client:
         "newest",
         "progress",
         "lease",
-        "acceptable",
-        "accept",
         "blind",
         "blind-undo",
     ],

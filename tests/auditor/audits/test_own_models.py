@@ -90,10 +90,10 @@ def test_report__counts_the_own_model_among_the_witnesses(
     audited: tuple[Digits, int], tmp_path: Path
 ) -> None:
     digits, audit_id = audited
-    assert "Both witnesses see" not in report.report("digits")
+    assert "Both engines see" not in report.report("digits")
     own_models.add("digits", write_table(tmp_path / "mine.csv", sure_of(digits.true_labels)))
     settle.settle(audit_id)
-    assert "Both witnesses see" in report.report("digits")
+    assert "Both engines see" in report.report("digits")
 
 
 @pytest.mark.parametrize("name", ["cross_entropy", "UMN", "coteaching"])

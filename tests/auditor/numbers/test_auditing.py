@@ -166,7 +166,7 @@ def test_verify__counts_as_wrong_what_is_farther_than_the_tolerance(audited: Pat
         writer.writerows(rows)
     shown = command("verify", "ages", "--apply", str(out), "--reviewer", "ada")
     wrong = len(set(drawn.sample_ids) & set(WRONG))
-    assert f"{wrong} of 30 randomly drawn labels are wrong" in shown
+    assert f"{wrong} of 30 labels checked at random are wrong" in shown
     standing = statements.load(listing.newest("ages")[1].id)
     assert standing.verified.is_wrong(standing.given_labels).sum() == wrong
     outcomes = decisions.outcomes(standing.dataset.id)

@@ -6,6 +6,7 @@ import csv
 import os
 import tempfile
 import tracemalloc
+import zipfile
 from collections import deque
 from pathlib import Path
 
@@ -177,6 +178,12 @@ def test_export_tree__a_folder_a_class_without_the_excluded(
     assert {path.parent.name for path in files} == {str(label) for label in range(10)}
     some = next(path for path in files if path.name == "0005.png")
     assert some.parent.name == str(digits.given_labels[5])
+    export.export_zip("digits", tmp_path / "tree.zip")
+    with zipfile.ZipFile(tmp_path / "tree.zip") as packed:
+        names = [name for name in packed.namelist() if name.endswith(".png")]
+        assert sorted(names) == sorted(str(path.relative_to(tmp_path / "tree")) for path in files)
+        assert packed.read(f"{some.parent.name}/0005.png") == some.read_bytes()
+    assert [path.name for path in tmp_path.iterdir() if "packing" in path.name] == []
 
 
 def write_clashing(folder: Path) -> Path:

@@ -41,7 +41,7 @@ def test_report__is_one_file_without_outside_addresses(audited: tuple[Digits, in
     loaded = re.findall(r'(?:src|href)="([^"]*)"', text)
     assert all(one.startswith(("data:", "#")) or "arxiv" in one or "doi" in one for one in loaded), loaded
     assert "data:image/png;base64," in text
-    assert "of 100 randomly drawn labels are wrong" in text
+    assert "of 100 labels checked at random are wrong" in text
     assert "more rows: noise rate within" in text
     with pytest.raises(ExportRefusedError, match="exists"):
         report.write_report("digits", tmp_path / "report.html")

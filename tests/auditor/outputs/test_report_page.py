@@ -107,7 +107,7 @@ def digits_report():
                 trust_score=float(trust[i]),
                 error_probability=float(shown.error_probability[i]),
                 suggested_probability=float(shown.suggested_probability[i]),
-                reason="Both witnesses see something else.",
+                reason="Both engines see something else.",
                 image=images[i],
             )
             for i in worst

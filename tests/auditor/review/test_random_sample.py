@@ -329,7 +329,7 @@ def test_statements__of_a_head_draw_are_about_the_whole_set_and_the_promise_abou
     assert standing.is_random_sample, standing.exchangeability.sentence
     rate = statements.noise_rate(standing)
     assert rate.low <= digits.is_wrong.mean() <= rate.high
-    assert "most drawn from the head of the ranking" in rate.sentence
+    assert "most of them from the most suspicious" in rate.sentence
     at_20 = statements.promises(standing)[0.20]
     assert not at_20.is_kept or set(np.flatnonzero(at_20.flags)) <= set(draw.head)
     said = statements.statements(standing)

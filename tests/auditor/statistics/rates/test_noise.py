@@ -39,7 +39,7 @@ def test_noise_rate_from_verified__counts_no_class_as_wrong_and_unsure_as_either
     labels = np.array([0] * 16 + [1, NO_CLASS, UNSURE, UNSURE])
     found = noise_rate_from_verified(given, Verified(np.arange(20), labels))
     assert found.point == pytest.approx(2 / 18)
-    assert "2 of 20 randomly drawn labels are wrong, 2 unsure" in found.sentence
+    assert "2 of 20 labels checked at random are wrong, 2 unsure" in found.sentence
     assert "exact for a sample size fixed beforehand" in found.sentence
     watched = noise_rate_from_verified(given, Verified(np.arange(20), labels, is_watched=True))
     assert watched.low <= found.low

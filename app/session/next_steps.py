@@ -1,0 +1,56 @@
+"""The one thing to do next with a dataset: Home, Audit, Verify and the end of a queue say the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.session import words
+from app.session.readers import Status
+from auditor.audits import queues
+from auditor.audits.progress import left_in_words
+from auditor.ground.vocabulary import REGRESSION, SEGMENTATION
+from auditor.review import drawing
+
+SUSPECTS = {"undecided": True, "issues": True}
+
+
+@dataclass(frozen=True)
+class Step:
+    """What to do, where, and what the button that leads there says."""
+
+    sentence: str
+    page: str
+    button: str
+
+
+def of(seen: Status) -> Step:
+    """An audit, then its suspects, then a random sample that says what is left, then the export."""
+    audit = seen.finished
+    if audit is None and seen.running is not None:
+        return Step("An audit is running; its curves show how it learns.", "audit", "Watch the audit")
+    if audit is None:
+        return Step("Start an audit: it trains the engines and ranks every label.", "audit", "Start an audit")
+    number = audit.summary.num_label_issues or 0
+    if seen.dataset.task == SEGMENTATION:
+        text = f"{words.plural(number, 'mask', 'have')} a doubtful region."
+        return Step(text, "masks", "Review masks")
+    if seen.dataset.task == REGRESSION:
+        far = words.plural(number, "number", "lie")
+        return Step(f"{far} far from what is predicted: suspects to check.", "numbers", "Review numbers")
+    if 0 < seen.verified < seen.drawn:
+        checked = f"{seen.verified} of {words.plural(seen.drawn, 'random sample')} checked; finish the rest."
+        return Step(checked, "verify", "Continue verifying")
+    waiting = queues.sizes(audit, SUSPECTS)[0] or 0
+    if waiting:
+        many = (
+            words.count(waiting) if waiting == number else f"{words.count(waiting)} of {words.count(number)}"
+        )
+        text = f"{many} {'suspect waits' if waiting == 1 else 'suspects wait'} to be checked."
+        return Step(text, "suspects", "Review the suspects")
+    if seen.verified == 0:
+        text = "Check a random sample: it says how many wrong labels are left, and promises need it."
+        size = drawing.next_size(seen.dataset.id)
+        return Step(text, "verify", f"Verify {words.plural(size, 'sample')}")
+    if seen.left is None or (seen.left.high < 1 and seen.left.kind == "interval"):
+        return Step("No wrong label should be left; export the cleaned table.", "export", "Export")
+    return Step(f"{left_in_words(seen.left)}; export the cleaned table.", "export", "Export")

@@ -83,9 +83,9 @@ def test_l2b_ablation__goes_on_where_it_was_stopped_and_refuses_another_budget(
         return list(json.loads(out.read_text())["runs"])
 
     first = run()
-    both = run("bootstrap")
+    both = run("l2rw")
     assert [one["run"] for one in first] == ["cross-entropy"] * 2
-    assert [one["run"] for one in both] == ["cross-entropy"] * 2 + ["bootstrap"] * 2
+    assert [one["run"] for one in both] == ["cross-entropy"] * 2 + ["l2rw"] * 2
     assert both[:2] == first
     with pytest.raises(SystemExit):
         run(rows=61)

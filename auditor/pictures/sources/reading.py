@@ -169,7 +169,7 @@ def _whole(data: bytes) -> bytes:
 
 def _packed(file: str, inner: str, below: str | None = None) -> bytes:
     """An image inside a file below the root: ``#ROW:COLUMN`` of a table, ``/MEMBER`` of an archive."""
-    if are_arrays(Path(file)):
+    if not is_remote(file) and are_arrays(Path(file)):
         place, _, number = f"{os.path.basename(file)}{inner}".rpartition("#")
         return read_entry(os.path.dirname(file), place, _split(f"#{number}")[1])
     if inner.startswith("/"):

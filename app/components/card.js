@@ -100,7 +100,7 @@ class Card {
     const same = story.duplicates;
     this.opinions(story);
     const sections = [
-      this.exemplars(story), this.engines(story),
+      this.answers(story), this.exemplars(story), this.engines(story),
       this.strip(`Nearest in ${story.neighboursIn}`, story.neighbours, "neighbours"),
       same.length ? this.strip(`The same picture${same.length < MOST_COPIES ? "" : ` (the first ${same.length})`}`, same, "duplicates") : null,
     ];
@@ -140,6 +140,13 @@ class Card {
     const said = story.opinions.map((one) => `${one.reviewer}: ${bench.verdictText({ ...one, reviewer: bench.data.reviewer })}`);
     this.standing.textContent = said.join(" · ");
     this.standing.setAttribute("data-opinions", said.length);
+  }
+
+  // What each annotator said, where several did.
+  answers(story) {
+    if (!story.answers.length) return null;
+    const said = ({ annotator, label }) => el("li", { class: this.tone(label), text: `${annotator}: ${this.bench.className(label)}` });
+    return el("section", { "data-testid": "answers" }, [el("h4", { text: "Who said what" }), el("ul", { class: "answers" }, story.answers.map(said))]);
   }
 
   thumbs(samples) {

@@ -171,6 +171,12 @@ def choose_options() -> dict[str, Any]:
             key="import_masks_on",
             disabled=not is_masks,
         )
+        annotators = left.text_input(
+            words.FIELDS["annotators"],
+            key="import_annotators",
+            help="with commas between them; for Label Studio and Labelbox: all",
+        )
+        who = left.text_input(words.FIELDS["annotator_column"], key="import_annotator_column")
         names = right.text_input(
             "File of class names",
             key="import_class_names",
@@ -189,6 +195,8 @@ def choose_options() -> dict[str, Any]:
         "joined_classes": joined,
         "layout": layout,
         "masks_on": masks_on if is_masks else None,
+        "annotators": [one for each in annotators.split(",") if (one := each.strip())],
+        "annotator_column": who.strip() or None,
     }
 
 

@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from app.server import bodies, geometry
 from auditor.audits import arrays, queues, ranking
 from auditor.audits import progress as review_progress
-from auditor.catalog import folders, reading, reviews, scores
+from auditor.catalog import datasets, folders, reading, reviews, scores
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit
 from auditor.ground.errors import AuditorError, CatalogError, NotFoundError, ReviewError
 from auditor.ground.settings import Settings, settings
 from auditor.ground.vocabulary import CLASSIFICATION, DISPUTED, RULING
 from auditor.ground.wording import evidence, odds_of_suggestion, odds_of_wrong, percent
+from auditor.pictures import cache
 from auditor.review import decisions, schema
 
 MOST_DRAWN = 60_000
@@ -155,6 +156,8 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
         audit.dataset_id, sorted({one for group in groups.values() for one in group})
     )
     said = ask(reviews.opinions, audit.dataset_id, sample_id)
+    dataset = ask(datasets.by_id, audit.dataset_id)
+    answers = cache.answers(dataset)
     shown = {
         name: [
             {"sample": one, "given": rows[one].given_label, "filepath": rows[one].filepath}
@@ -166,6 +169,10 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "sample": sample_id,
         "filepath": story.filepath,
+        "answers": [
+            {"annotator": (dataset.annotators or [])[who], "label": label}
+            for who, label in (answers.of_row(sample_id) if answers is not None else ())
+        ],
         "opinions": [
             {"reviewer": one.reviewer, "decision": one.decision, "label": one.label, "labels": one.labels}
             for one in said

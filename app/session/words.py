@@ -22,6 +22,8 @@ FIELDS = {
     "path_column": "Column of image paths",
     "true_label_column": "Column of known true labels",
     "root": "Root folder of the paths in a table",
+    "annotators": "Columns of several annotators",
+    "annotator_column": "Column of who answered, one row an answer",
     "image_size": "Image size",
     "skip_bad": "Leave out rows with problems",
     "merge_classes": "Names that look alike",

@@ -75,7 +75,8 @@ def anew(audit_id: int) -> Moved | None:
     """
     audit = ask(audits.get, audit_id)
     fits = arrays.pools(audit)
-    if not audit.summary.weights or fits is None:
+    # A consensus of several answers asks the pool about the picture alone, which verdicts teach nothing.
+    if not audit.summary.weights or fits is None or audit.summary.annotators is not None:
         return None
     heard = ask(reviews.newest, audit.dataset_id)
     given = ask(datasets.given_labels, audit.dataset_id)

@@ -20,6 +20,7 @@ from auditor.catalog import audits, datasets, leases, reviews, scores
 from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, AuditSummary, Dataset, now
 from auditor.ground.errors import AuditFailedError
+from auditor.pictures import cache
 from auditor.review import decisions, verifying
 from auditor.statistics import (
     Combined,
@@ -32,6 +33,7 @@ from auditor.statistics import (
     trust_sentence,
     witness_from_probabilities,
 )
+from auditor.statistics.annotators import described
 
 WAIT_S = 0.2
 """Between two looks whether another process has stored the scores that it is at."""
@@ -48,18 +50,23 @@ def settle(audit_id: int) -> Combined:
         dataset = datasets.by_id(open_session, audit.dataset_id)
         given = datasets.given_labels(open_session, audit.dataset_id)
         heard = reviews.newest(open_session, audit.dataset_id)
+    answers = cache.answers(dataset)
     found = combine(
         witnesses(audit_id, dataset),
         given,
         len(dataset.class_names),
         verified=verified_rows(audit_id),
         known=decisions.known_classes(dataset.id),
+        answers=answers,
     )
     columns = _columns(found, given)
     settled_at = now().isoformat()
     summary = replace(
         _summary(found), settled_at=settled_at, runs=arrays.runs_that_speak(audit_id), heard=heard
     )
+    if answers is not None and found.consensus is not None:
+        told = described(found.consensus, answers, dataset.annotators or [], dataset.class_names)
+        summary = replace(summary, annotators=told)
     store(audit, columns, summary)
     arrays.keep_ranks(audit_id, columns["rank"], settled_at)
     arrays.keep_pools(audit_id, found.fits, settled_at)

@@ -100,6 +100,8 @@ class DatasetTable(SQLModel, table=True):
     """The user's own columns in their order; values are in ``SampleTable.extra``."""
     path_column: str | None = None
     label_column: str | None = None
+    annotators: list[str] | None = Field(default=None, sa_column=Column(JSON, nullable=True))
+    """Who gave the answers that lie beside the image cache; None: one label a sample."""
     has_true_labels: bool = False
     """Known truth was supplied; it lies beside the image cache and is never trained on."""
     task: str = CLASSIFICATION

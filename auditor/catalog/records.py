@@ -51,6 +51,8 @@ class NewDataset:
     """The user's own columns in their order."""
     path_column: str | None = None
     label_column: str | None = None
+    annotators: list[str] | None = None
+    """Who gave the answers of ``pictures.cache.answers``; None: one label a sample."""
     has_true_labels: bool = False
     import_report: dict[str, Any] = field(default_factory=dict)
     task: str = CLASSIFICATION
@@ -160,6 +162,8 @@ class AuditSummary:
     """Of numbers: half the width of the band in which a number is expected, in their unit."""
     changed_pixels: float | None = None
     """Of masks: share of the labeled pixels that a suggestion changes, in [0, 1]."""
+    annotators: dict[str, Any] | None = None
+    """What several annotators' answers say (``statistics.annotators.described``)."""
     runs: dict[str, int] = field(default_factory=dict)
     """By witness: the audit whose run spoke."""
     heard: int = 0

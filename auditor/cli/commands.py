@@ -34,6 +34,7 @@ from auditor.cli.options import (
     Commands,
     echo,
     engines_option,
+    named,
     port_option,
     refuse,
     refuse_beside,
@@ -122,6 +123,17 @@ def cli(verbose: bool) -> None:
     "--layout",
     type=click.Choice(["classes", "splits", "deepest"]),
     help="Where that is asked: the classes are the first folders, those below splits, or the deepest folders.",
+)
+@click.option(
+    "--annotators",
+    callback=named,
+    metavar="A,B,...",
+    help="Columns with one annotator's answers each (Parquet: or a column of lists); of Label Studio's and "
+    "Labelbox's files the annotators, or all. The label is their consensus.",
+)
+@click.option(
+    "--annotator-column",
+    help="Of a table with one row an answer: who answered; --label-column holds the answers.",
 )
 @click.option(
     "--range",
@@ -457,7 +469,9 @@ def status(name: str | None, as_json: bool) -> None:
 
 @cli.command()
 @click.argument("table", type=click.Path(path_type=Path))
-@click.option("--annotators", metavar="A,B,...", help="Columns that hold one annotator's answers each.")
+@click.option(
+    "--annotators", callback=named, metavar="A,B,...", help="Columns that hold one annotator's answers each."
+)
 @click.option(
     "--annotator-column", help="Of a table with one row an answer: the column with the annotator's name."
 )
@@ -473,17 +487,20 @@ def status(name: str | None, as_json: bool) -> None:
 )
 @FORCE
 @AS_JSON
-def annotators(table: Path, out: Path | None, annotators: str | None, as_json: bool, **given: Any) -> None:
-    """Find the consensus of several annotators' answers in TABLE, how good each is, and whom to ask next.
+def annotators(table: Path, out: Path | None, as_json: bool, **given: Any) -> None:
+    """Find the consensus of several annotators' answers, how good each is, and whom to ask next.
 
-    Import what --out writes with --label-column consensus: the annotators' columns stay in every export.
+    TABLE is a file of answers, or a dataset that was imported with --annotators: then its newest audit says what it
+    thinks of the pictures.
     """
     from auditor.cli import output
     from auditor.outputs import annotated
 
     force = given.pop("force")
-    names = [one.strip() for one in (annotators or "").split(",") if one.strip()]
-    found = annotated.annotated(table, annotators=names, **given)
+    if not table.exists() and not given["annotators"] and out is None:
+        output.annotators(annotated.of_dataset(str(table), top=given["top"]), None, None, as_json=as_json)
+        return
+    found = annotated.annotated(table, **given)
     if out is not None:
         with writing(out):
             annotated.write(found, out, force=force)

@@ -123,6 +123,11 @@ def echo(text: str, *, err: bool = False) -> None:
     click.echo(visible(text), err=err)
 
 
+def named(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, ...]:  # noqa: ARG001
+    """Names with commas between them."""
+    return tuple(one.strip() for one in (text or "").split(",") if one.strip())
+
+
 def port_option(default: int, about: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
     """``--port`` of something that serves."""
     return click.option(

@@ -511,11 +511,12 @@ def annotators(found: Mapping[str, Any], out: str | None, folder: str | None, *,
     if as_json:
         print_json(dict(found) | {"out": out})
         return
+    of_pictures = ", with what the engines make of the pictures taken in," if found["with_pictures"] else ""
     alpha = "not known" if found["alpha"] is None else f"{found['alpha']:.2f}"
     echo(
         f"{plural(found['answers'], 'answer')} on {plural(found['pictures'], 'picture')}; agreement "
         f"(Krippendorff's alpha) {alpha}. A guess: {percent(found['expected_wrong'])} of the "
-        "consensus labels are wrong."
+        f"consensus labels{of_pictures} are wrong."
     )
     for one in found["annotators"]:
         if one["answers"]:

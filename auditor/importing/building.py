@@ -20,7 +20,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from auditor.audits.ray_pool import RayPool
-from auditor.ground.errors import ImportRefusedError
+from auditor.ground.errors import AuditFailedError, ImportRefusedError
 from auditor.ground.files import GrowingArray, array_on_disk, reserve
 from auditor.ground.names import normal
 from auditor.ground.progress import OnProgress, Ticker
@@ -55,6 +55,7 @@ from auditor.pictures.sources import (
     ordered_class_names,
     printable,
 )
+from auditor.statistics.annotators import Answers, consensus
 
 LARGEST_DEFAULT_SIZE = 224
 SMALLEST_SIZE = 8
@@ -127,6 +128,10 @@ class Parsed:
     notes: list[str]
     called: dict[str, str | None]
     """Names of classes in the source that mean another class, or none"""
+    annotators: list[str] | None = None
+    """Who answered, where several did"""
+    answers: NDArray[np.int32] | None = None
+    """(3, A) row, annotator and class of each answer; the labels are then their consensus"""
 
 
 @dataclass
@@ -168,6 +173,8 @@ def read_rows(
     codes = "ddb" if source.info.is_numeric else "iib"
     labels, true_labels, trusted = (GrowingArray(code, _scratch(file.parent)) for code in codes)
     num_rows, contradicted = 0, set[str]()
+    people: dict[str, int] = {}
+    told = GrowingArray("i", _scratch(file.parent))
     ticker = Ticker(on_progress, "reading", None)
     for item in source.rows():
         if isinstance(item, Problem):
@@ -178,13 +185,18 @@ def read_rows(
         true_labels.append(number(numbers, item.true_label))
         for name in classes_named(item.review):
             number(numbers, name)
+        for who, said in (item.answers or {}).items():
+            for value in (num_rows, people.setdefault(who, len(people)), int(number(numbers, said))):
+                told.append(value)
         trusted.append(item.trusted)
         rows.append(_line(item))
         num_rows += 1
         ticker.at(num_rows)
     rows.close()
     given, known = labels.whole(), true_labels.whole()
-    found = class_names.meaning(source.info, _counts(numbers, given), merge=merge, joined=joined)
+    answers = told.whole().reshape(-1, 3).T
+    counted = _counts(numbers, np.concatenate([given, answers[2]]) if people else given)
+    found = class_names.meaning(source.info, counted, merge=merge, joined=joined)
     if found.question is not None:
         raise found.question
     left_out = _several(source.info, given, numbers, found.several, rows, problems)
@@ -200,10 +212,16 @@ def read_rows(
     place: dict[str | None, int] = {name: i for i, name in enumerate(names)}
     # The last entry serves index -1: unlabeled stays unlabeled.
     final = np.array([*(place.get(name, -1) for name in called), -1], np.int32)
+    given = _renumbered(given, final)
+    if people:
+        answers[2] = final[answers[2]]
+        answers = _agreed(source.info, given, answers, len(people), len(names), found.notes)
     return Parsed(
         rows=rows,
         class_names=names,
-        labels=_renumbered(given, final),
+        annotators=list(people) or None,
+        answers=answers if people else None,
+        labels=given,
         true_labels=_renumbered(known, final),
         trusted=trusted.whole().view(np.bool_),
         left_out=left_out,
@@ -211,6 +229,31 @@ def read_rows(
         notes=found.notes,
         called=found.called,
     )
+
+
+def _agreed(
+    info: SourceInfo,
+    labels: NDArray[Any],
+    answers: NDArray[np.int32],
+    num_people: int,
+    num_classes: int,
+    notes: list[str],
+) -> NDArray[np.int32]:
+    """Give rows without a label the consensus of their answers; returns the (3, A) that name one class."""
+    kept = answers[:, answers[2] >= 0]
+    if lost := answers.shape[1] - kept.shape[1]:
+        notes.append(f"{plural(lost, 'answer')} that name no class or several are left out.")
+    try:
+        found = consensus(Answers.of(kept[0], kept[1], kept[2], len(labels), num_people, num_classes))
+    except AuditFailedError as error:
+        raise ImportRefusedError(f"{info.table_file}: {error}", field="annotators") from error
+    marked = labels >= 0
+    labels[~marked] = found.labels[~marked]
+    notes.append(
+        f"{plural(kept.shape[1], 'answer')} of {plural(num_people, 'annotator')}: each label is their consensus"
+        + (f", but for {marked.sum():,} that are marked as the truth." if marked.any() else ".")
+    )
+    return kept
 
 
 def _counts(numbers: dict[str, int], labels: NDArray[Any]) -> dict[str, int]:

@@ -14,7 +14,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -141,8 +141,10 @@ def preview(source: str | Path, **options: Any) -> Preview:
                 problems.add(item)
                 continue
             num_rows += 1
-            name, found = normal(item.label or ""), splits.setdefault(item.split or "", {})
-            found[name] = found.get(name, 0) + 1
+            found = splits.setdefault(item.split or "", {})
+            for said in [item.label] if not item.answers else item.answers.values():
+                name = normal(said or "")
+                found[name] = found.get(name, 0) + 1
             if len(first) < PREVIEW_IMAGES:
                 first.append(item)
         problems = problems.folded(opened.info, num_rows)
@@ -175,7 +177,9 @@ def preview(source: str | Path, **options: Any) -> Preview:
         num_problems=problems.count + len(bad),
         image_size=default_size(heights, widths) if sizes else None,
         ignored=opened.ignored,
-        notes=remarks(opened) + meant.notes,
+        notes=remarks(opened)
+        + (["The counts are of answers: each picture has several."] if opened.info.annotators else [])
+        + meant.notes,
         question=None if meant.question is None else str(meant.question),
         splits={split: _renamed(one, meant) for split, one in splits.items()},
         left_out=list(opened.info.left_out),
@@ -227,6 +231,8 @@ def import_dataset(
     merge_classes: bool | None = None,
     joined_classes: bool = False,
     layout: str | None = None,
+    annotators: Sequence[str] = (),
+    annotator_column: str | None = None,
     masks_on: str | None = None,
     levels: tuple[float, float] | None = None,
     skip_bad: bool = False,
@@ -247,6 +253,9 @@ def import_dataset(
     alike (``Cat``, ``cat``) are one class; ``joined_classes`` that a name such as ``cat|dog`` is one.
     ``layout`` says of a folder or archive that can be read in two ways whether its first folders are the
     ``classes``, or ``splits`` with the classes below them.
+    ``annotators`` are columns with one annotator's answers each, or with lists of answers (Parquet); of Label
+    Studio's and Labelbox's files those whose answers are read, ``("all",)`` everybody's. ``annotator_column``,
+    beside the column of labels, says who answered in a table with one row an answer. The label is the consensus.
     ``masks_on`` says whether masks of pictures that EXIF turns were drawn on the ``stored`` pixels or on what is
     ``seen``, where their sizes do not tell.
     ``levels`` are the grey values that become black and white, where images have more than 8 bits; default: the
@@ -278,6 +287,8 @@ def import_dataset(
         merge_classes,
         joined_classes,
         layout,
+        tuple(annotators),
+        annotator_column,
         masks_on,
     )
     if levels is not None and not -math.inf < levels[0] < levels[1] < math.inf:

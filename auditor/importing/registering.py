@@ -25,7 +25,7 @@ from auditor.ground.wording import plural
 from auditor.importing import journal, staging
 from auditor.importing.building import FEW_ROWS, REVIEW, Built, Parsed, in_steps
 from auditor.importing.duplicates import Duplicates, find_duplicates, has_label
-from auditor.pictures.cache import TRUE_LABELS, cache_name
+from auditor.pictures.cache import ANSWERS, TRUE_LABELS, cache_name
 from auditor.pictures.sources import (
     Problem,
     Source,
@@ -116,6 +116,11 @@ class Registration:
                 done += len(part)
             truth.flush()
             del truth
+        if self.parsed.answers is not None:
+            rows = self.parsed.answers[0]
+            places = np.cumsum(kept, dtype=np.int32) - 1
+            answers = np.stack([places[rows], *self.parsed.answers[1:]])[:, kept[rows]]
+            np.save(self.place.folder / ANSWERS, answers)
         report = ImportReport(
             dataset_id=0,
             name=self.name,
@@ -238,6 +243,7 @@ class Registration:
             user_columns=list(info.user_columns),
             path_column=info.path_column,
             label_column=info.label_column,
+            annotators=self.parsed.annotators,
             has_true_labels=info.true_label_column is not None,
             import_report=report.stored(),
             task=info.task,

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from auditor.catalog import reading
 from auditor.ground.errors import ExportRefusedError
 from auditor.ground.files import written_whole
 from auditor.ground.tables import read_table
+from auditor.pictures import cache
 from auditor.pictures.sources import ordered_class_names
-from auditor.statistics.annotators import Answers, agreement, consensus, gains_of_one_more, whom_to_ask
+from auditor.statistics.annotators import Answers, consensus, described, gains_of_one_more, whom_to_ask
 
 CONSENSUS, PROBABILITY, GAIN, WHOM = "consensus", "consensus_probability", "gain_of_one_more", "ask"
 ADDED = (CONSENSUS, PROBABILITY, GAIN, WHOM)
@@ -69,7 +71,7 @@ def annotated(
     classes = ordered_class_names({cell for cell in np.unique(told.to_numpy(dtype=str)) if cell})
     place = {one: number for number, one in enumerate(classes)} | {"": -1}
     answers = Answers.of_table(told.map(place.__getitem__).to_numpy(dtype=np.int64), len(classes))
-    found, agreed = consensus(answers), agreement(answers)
+    found = consensus(answers)
     gains = gains_of_one_more(found)
     order = np.argsort(-gains, kind="stable")
     whom = np.full(len(read), "", dtype=object)
@@ -82,41 +84,31 @@ def annotated(
     table[GAIN] = gains.round(4)
     table[WHOM] = whom
     shown = next((at for at, one in enumerate(read.columns) if one not in annotators), 0)
-    pairs = np.argwhere(np.triu(np.nan_to_num(found.dependence), 1) > 0)
-    summary = {
-        "pictures": len(read),
-        "answers": len(answers.rows),
-        "unanswered": int((found.labels < 0).sum()),
-        "expected_wrong": _number(1.0 - np.nanmean(found.probability())),
-        "alpha": _number(agreed.alpha),
-        "pictures_with_several": agreed.num_rows,
-        "classes": [
-            {"class": one, "alpha": _number(alpha)}
-            for one, alpha in zip(classes, agreed.by_class, strict=True)
-        ],
-        "annotators": [
-            {
-                "annotator": one,
-                "answers": int(found.num_answers[at]),
-                "quality": _number(found.quality[at]),
-                "low": _number(found.quality_low[at]),
-                "high": _number(found.quality_high[at]),
-                "confuses": _confusions(found.transitions[at], classes) if found.num_answers[at] else [],
-            }
-            for at, one in enumerate(annotators)
-        ],
-        "dependent": [
-            {"annotators": [annotators[a], annotators[b]], "dependence": _number(found.dependence[a, b])}
-            for a, b in pairs
-        ],
-        "ask_first": [
-            {"row": int(row), "ask": whom[row] or None, "gain": _number(gains[row])}
-            | {"picture": table.iloc[row, shown], "consensus": table[CONSENSUS].iloc[row]}
-            for row in order[:top]
-            if gains[row] > 0
-        ],
-    }
+    summary = described(found, answers, annotators, classes, top)
+    for one in summary["ask_first"]:
+        one["picture"] = table.iloc[one["row"], shown]
     return Annotated(table, summary)
+
+
+def of_dataset(name: str, audit_id: int | None = None, top: int = 20) -> dict[str, Any]:
+    """``Annotated.summary`` of a dataset's answers, with what its newest audit says of the pictures.
+
+    Raises:
+        NotFoundError: there is no such dataset or audit.
+        ExportRefusedError: each of its pictures has one label.
+    """
+    dataset, audit = reading.newest_audited(name, audit_id)
+    answers = cache.answers(dataset)
+    if answers is None:
+        raise ExportRefusedError(
+            f"{name} has one label a picture; import the columns of its annotators (auditor import --annotators)."
+        )
+    stored = None if audit is None else audit.summary.annotators
+    if stored is None:
+        stored = described(consensus(answers), answers, dataset.annotators or [], dataset.class_names)
+    first = stored["ask_first"][:top]
+    samples = reading.samples_by_id(dataset.id, [one["row"] for one in first])
+    return stored | {"ask_first": [one | {"picture": samples[one["row"]].filepath} for one in first]}
 
 
 def write(found: Annotated, out: str | os.PathLike[str], *, force: bool = False) -> None:
@@ -152,18 +144,3 @@ def _check_columns(read: pd.DataFrame, name: str, wanted: Sequence[str]) -> None
         raise ExportRefusedError(
             f"{name} has a column {taken[0]!r} already; rename it, for the result is called so."
         )
-
-
-def _confusions(transition: Any, classes: Sequence[str]) -> list[dict[str, Any]]:
-    """The three classes that an annotator gives most often for another one."""
-    others = transition * (1 - np.eye(len(classes)))
-    worst = np.argsort(-others, axis=None)[:3]
-    return [
-        {"true": classes[true], "given": classes[given], "share": _number(others[true, given])}
-        for true, given in (divmod(int(cell), len(classes)) for cell in worst)
-        if true != given
-    ]
-
-
-def _number(value: Any) -> float | None:
-    return None if not np.isfinite(value) else round(float(value), 4)

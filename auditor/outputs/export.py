@@ -44,8 +44,9 @@ from auditor.ground.wording import plural
 from auditor.importing import class_names
 from auditor.outputs import found_again
 from auditor.pictures import cache
-from auditor.pictures.sources import Rewritable, SourceOptions, open_source, printable
+from auditor.pictures.sources import NO_PLACE, Rewritable, SourceOptions, open_source, printable
 from auditor.review.decisions import outcomes
+from auditor.statistics.annotators import Answers
 
 POLICIES = ("reviewed", "auto")
 FLAGS_ALONE = (
@@ -102,6 +103,8 @@ class _Sources:
     """(N,) bool: ``--policy auto`` takes the suggestion here; nowhere where a person has decided."""
     progress: OnProgress | None
     """Is told of each row that is read."""
+    answers: Answers | None = None
+    """Of annotators whose answers stand in no column of the user's."""
 
 
 def export(
@@ -280,6 +283,7 @@ def _load(
         _signals(audit),
         automatic,
         progress,
+        None if set(dataset.annotators or ()) <= set(dataset.user_columns) else cache.answers(dataset),
     )
 
 
@@ -332,6 +336,10 @@ def _row(sources: _Sources, scored: dict[Any, Any] | None, sample: Sample) -> di
         bool(sources.automatic[sample.sample_id]),
     )
     extra = sample.extra or {}
+    if sources.answers is not None:
+        people, names = sources.dataset.annotators or [], sources.dataset.class_names
+        said = sources.answers.of_row(sample.sample_id)
+        extra = extra | dict.fromkeys(people, "") | {people[who]: names[label] for who, label in said}
     own = {name: extra[column] for column, name in sources.user_columns.items() if column in extra}
     row = columns.Row(sample, sources.dataset.class_names, action, cleaned, score, decided, sources.signals)
     return own | {column.name: column.value(row) for column in columns.in_export()}
@@ -361,6 +369,7 @@ def _named_apart(dataset: Dataset) -> dict[str, str]:
     """
     said_by_ours = {("filepath", dataset.path_column), ("given_label", dataset.label_column)}
     own = [name for name in dataset.user_columns if (name, name) not in said_by_ours]
+    own += [name for name in dataset.annotators or () if name not in dataset.user_columns]
     ours = columns.names()
     taken = {*ours, *own}
     found = {}
@@ -441,7 +450,7 @@ def _write_source(sources: _Sources, out: Path) -> ExportSummary:
     for row, sample in _rows_with_samples(sources):
         i, label = sample.sample_id, now[sample.sample_id]
         is_decided = row["action"] != KEEP or row["review_decision"] == KEEP
-        if is_decided and means.changed(label, sample.given_label):
+        if dataset.annotators is None and is_decided and means.changed(label, sample.given_label):
             outcome[i] = ""
             if not counts.add_conflict(row, label):
                 touched.append(sample)
@@ -495,6 +504,8 @@ def _reopened(dataset: Dataset, out: Path) -> Any:
     )
     if out.suffix.lower() != wanted or (wanted == ".gz" and not str(out).lower().endswith(ends)):
         raise refused
+    if dataset.annotators is not None and dataset.source_kind != "label_studio":
+        raise ExportRefusedError(f"{dataset.source} {NO_PLACE}")
     source = open_source(dataset.source, _options(dataset))
     if not isinstance(source, Rewritable):
         raise refused
@@ -509,6 +520,7 @@ def _options(dataset: Dataset) -> SourceOptions:
         _named_path_column(dataset),
         root=None if dataset.root == place else dataset.root,
         boxes=dataset.source_kind == "coco_boxes",
+        annotators=tuple(dataset.annotators or ()),
     )
 
 

@@ -20,6 +20,7 @@ from auditor.ground.numbers import figure, number_text
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION
 from auditor.ground.wording import kind_of_labels, plural
+from auditor.outputs import annotated
 from auditor.outputs.report_page import Conflict, EngineLine, ReportInput, Suspect, report_html
 from auditor.pictures import cache as images
 from auditor.review import drawing
@@ -60,6 +61,7 @@ def _of_classes(standing: statements.Standing, progress: OnProgress | None) -> R
         conflicts=_conflicts(said.conflicts, dataset.class_names),
         error_probability_is_guess=audit.summary.error_probability_is_guess,
         suggestion_is_calibrated=bool(audit.summary.suggestion_is_calibrated),
+        annotators=annotated.of_dataset(dataset.name, audit.id) if dataset.annotators else None,
         suspects=_suspects(audit, standing, progress),
         notes=_notes(audit, said),
     )

@@ -9,8 +9,9 @@ from __future__ import annotations
 import base64
 import functools
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
@@ -107,6 +108,8 @@ class ReportInput:
     """What further verified rows would tighten, in a sentence."""
     correlations: Sequence[tuple[str, Sequence[float | None]]] = ()
     """Rank correlation of every witness, by name, with every one in the same order; None where nobody can tell."""
+    annotators: Mapping[str, Any] | None = None
+    """What several annotators' answers say (``annotated.of_dataset``)."""
     comparison: Comparison | None = None
     """The newest one before and after cleaning, where there is any."""
     conflicts: Sequence[Conflict] = ()

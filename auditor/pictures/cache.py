@@ -21,8 +21,10 @@ from auditor.ground.files import load_array, read_npy
 from auditor.ground.settings import settings
 from auditor.pictures.decoding import ImageError, Levels, decode, placed, upright
 from auditor.pictures.sources import Payload, UnreadableError, read_bytes
+from auditor.statistics.annotators import Answers
 
 TRUE_LABELS = "true_labels.npy"
+ANSWERS = "answers.npy"
 MOST_ROUNDED = 2
 """Grey levels by which the same picture may differ, decoded by two versions of a library."""
 FILES = "files"
@@ -93,6 +95,17 @@ def true_labels(dataset: Dataset) -> NDArray[np.int64] | None:
     path = folder(dataset) / TRUE_LABELS
     remedy = f"put it back from a backup, or import {dataset.name!r} again under another name"
     return load_array(path, remedy=remedy, mapped=False) if path.exists() else None
+
+
+def answers(dataset: Dataset) -> Answers | None:
+    """What the dataset's annotators answered; None where each sample has one label."""
+    if dataset.annotators is None:
+        return None
+    path = folder(dataset) / ANSWERS
+    remedy = f"put it back from a backup, or import {dataset.name!r} again under another name"
+    rows, annotators, labels = load_array(path, remedy=remedy, mapped=False).astype(np.int64)
+    sizes = dataset.num_samples, len(dataset.annotators), len(dataset.class_names)
+    return Answers(rows, annotators, labels, *sizes)
 
 
 def original_bytes(dataset: Dataset, sample: Sample) -> bytes:

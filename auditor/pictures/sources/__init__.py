@@ -17,6 +17,7 @@ from auditor.pictures.sources.annotations import (
     NamedSource,
     numbers_of,
 )
+from auditor.pictures.sources.answers import NO_PLACE
 from auditor.pictures.sources.array_files import ArraySource, are_arrays
 from auditor.pictures.sources.arrow_files import saved_files
 from auditor.pictures.sources.beside import open_folders, refuse_other_folders
@@ -56,6 +57,7 @@ from auditor.pictures.sources.trees import FolderTree, Images, Tree, ZipTree
 from auditor.pictures.sources.unpacking import unpack_parquet
 
 __all__ = [
+    "NO_PLACE",
     "SPLITS",
     "Payload",
     "Problem",
@@ -120,6 +122,12 @@ def open_here(source: str, options: SourceOptions, scratch: Path | None = None) 
             "An ignore index is of masks; import them as the task segmentation.", field="ignore_index"
         )
     opened = _open(source, options, scratch)
+    if (options.annotators or options.annotator_column) and not opened.info.annotators:
+        raise ImportRefusedError(
+            f"{source} is read with one label a picture; several annotators are read from a CSV, TSV or Parquet, "
+            "and from Label Studio's and Labelbox's files.",
+            field="annotators",
+        )
     if options.task == REGRESSION:
         if options.class_names is not None:
             raise ImportRefusedError("Numbers have no class names; leave them out.", field="class_names")

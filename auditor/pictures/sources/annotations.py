@@ -26,7 +26,7 @@ from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import text_of
 from auditor.ground.names import first_twice
 from auditor.ground.numbers import number_text, read_number
-from auditor.pictures.sources.answers import Answer, settled
+from auditor.pictures.sources.answers import Answer, asked, marked, of_each, settled
 from auditor.pictures.sources.columns import choose_column, path_on_disk
 from auditor.pictures.sources.folder import has_broken_text
 from auditor.pictures.sources.reading import UnreadableError, is_on_stored, placed_region
@@ -72,6 +72,8 @@ class Entry:
     """Why it cannot be imported."""
     region: str = ""
     """The part of the image that is the sample, as ``#xywh=left,top,width,height``."""
+    answers: dict[str, str] | None = None
+    """As of ``SourceRow``."""
     true_label: str | None = None
     trusted: bool = False
     file: str = ""
@@ -90,6 +92,8 @@ class Format(ABC):
     label_column: str | None = None
     true_label_column: str | None = None
     """What names the known truth, where the format has some."""
+    annotators: tuple[str, ...] = ()
+    """Whose answers are read one by one."""
     class_names: Sequence[str] = ()
     """The dataset's classes in their order, for writing a file that holds numbers."""
 
@@ -130,6 +134,7 @@ class AnnotationSource:
             path_column=found.path_column,
             label_column=found.label_column,
             true_label_column=found.true_label_column,
+            annotators=found.annotators,
         )
 
     def _beside(self) -> Path:
@@ -151,6 +156,7 @@ class AnnotationSource:
             if problem is None and has_broken_text(entry.filepath):
                 problem = "has a path that is not valid text; correct it"
             texts = [entry.label, entry.true_label, *(entry.extra or {}).values()]
+            texts += (entry.answers or {}).values()
             if problem is None and any(has_broken_text(text) for text in texts if text):
                 problem = "has a label or a column that is not valid text; correct it"
             if problem is None:
@@ -174,6 +180,7 @@ class AnnotationSource:
                 filepath=entry.filepath + entry.region,
                 location=location,
                 label=entry.label,
+                answers=entry.answers,
                 true_label=entry.true_label,
                 trusted=entry.trusted,
                 split=entry.split,
@@ -351,6 +358,8 @@ class LabelStudio(Format):
         controls = (_controls(result) for task in tasks for _, result in _results(task))
         of_this = (found for found in controls if self._question in (None, found["from_name"]))
         self._controls = next(of_this, {"from_name": "label", "to_name": "image"})
+        found = (self._answers(task) for task in tasks if self._is_task(task)) if options.annotators else ()
+        self.annotators = asked(file.name, options.annotators, found)
 
     def entries(self) -> Iterator[Entry]:
         """See ``Format``."""
@@ -358,13 +367,17 @@ class LabelStudio(Format):
             if not self._is_task(task):
                 yield Entry(row, "", None, problem="is no task of Label Studio; export them as JSON")
                 continue
-            label, problem = None, None
+            label, problem, answers = None, None, None
             try:
-                said = settled(self._answers(task))
-                label = _one_of(said.names) if said else None
+                given = self._answers(task)
+                if self.annotators:
+                    label, answers = marked(given), of_each(given, self.annotators)
+                else:
+                    said = settled(given)
+                    label = _one_of(said.names) if said else None
             except ValueError as error:
                 problem = str(error)
-            yield Entry(row, _picture_of(task["data"]), label, problem=problem)
+            yield Entry(row, _picture_of(task["data"]), label, answers=answers, problem=problem)
 
     def rewritten(self, outcome: Outcome) -> str:
         """See ``Format``: the answer changes; what several people answered stays, beside a truth of ours."""
@@ -381,7 +394,7 @@ class LabelStudio(Format):
     def _answer(self, task: dict[str, Any], label: str) -> None:
         answers = self._answers(task)
         truth = [answer for answer in answers if answer.is_truth] or answers
-        if len({answer.by for answer in answers if answer.by}) < 2 and truth:
+        if not self.annotators and len({answer.by for answer in answers if answer.by}) < 2 and truth:
             value = truth[-1].place["result"]
             value["value"] = value["value"] | {"choices": [label]}
             return
@@ -600,6 +613,8 @@ class RenamedSource:
             try:
                 row.label = None if row.label is None else self._rename(row.label)
                 row.true_label = None if row.true_label is None else self._rename(row.true_label)
+                if row.answers is not None:
+                    row.answers = {who: self._rename(said) for who, said in row.answers.items()}
                 if row.review is not None and self.info.is_numeric and row.review["cleaned_label"]:
                     row.review["cleaned_label"] = self._rename(row.review["cleaned_label"])
             except ValueError as error:

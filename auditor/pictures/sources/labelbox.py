@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.pictures.sources.annotations import Entry, Format, Outcome, one_question
-from auditor.pictures.sources.answers import Answer, settled
+from auditor.pictures.sources.answers import Answer, asked, marked, of_each, settled
 from auditor.pictures.sources.json_records import json_lines
 from auditor.pictures.sources.rows import IMAGE_SUFFIXES, SourceOptions
 
@@ -33,26 +33,31 @@ class Labelbox(Format):
             ImportRefusedError: there are several questions and none is named, or none has that name.
         """
         self._file = file
-        asked = (
+        questions = (
             (question for question, _ in _answers(label))
             for _, value in self._lines()
             for label in _labels(value)
         )
-        self.label_column = one_question(file, asked, options)
+        self.label_column = one_question(file, questions, options)
+        found = (self._said(value) for _, value in self._lines()) if options.annotators else ()
+        self.annotators = asked(file.name, options.annotators, found)
 
     def entries(self) -> Iterator[Entry]:
         """See ``Format``."""
         for row, value in self._lines():
-            label, problem = None, None
+            label, problem, answers = None, None, None
             try:
-                said = settled(self._said(value))
+                if self.annotators:
+                    given = self._said(value)
+                    label, answers = marked(given), of_each(given, self.annotators)
+                said = None if self.annotators else settled(self._said(value))
                 if said is not None and len(set(said.names)) > 1:
                     problem = "has several classifications; one class per image can be audited"
-                label = said.names[0] if said is not None and problem is None else None
+                label = said.names[0] if said is not None and problem is None else label
             except ValueError as error:
                 problem = str(error)
             extra = {"data_row_id": str(_data_row_of(value).get("id", ""))}
-            yield Entry(row, _path_of(value), label, extra=extra, problem=problem)
+            yield Entry(row, _path_of(value), label, extra=extra, answers=answers, problem=problem)
 
     def rewritten(self, outcome: Outcome) -> str:
         """See ``Format``. A data row without a label stays without one: Labelbox makes the ids of its answers."""

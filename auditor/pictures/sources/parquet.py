@@ -75,8 +75,9 @@ class ParquetSource:
         twice = first_twice(columns)
         if twice is not None:
             raise ImportRefusedError(f"{name} has the column {printable(twice, 40)!r} twice; rename one.")
-        label = choose_column(name, columns, "label", options.label_column, LABEL_NAMES)
-        if pa.types.is_nested(schema.field(label).type):
+        said = tuple(choose_column(name, columns, "annotator", one, ()) for one in options.annotators)
+        label = None if said else choose_column(name, columns, "label", options.label_column, LABEL_NAMES)
+        if label is not None and pa.types.is_nested(schema.field(label).type):
             kind = printable(str(schema.field(label).type), 60)
             raise ImportRefusedError(
                 f"{name}: the column {printable(label, 40)!r} holds {kind}; a label is one number or text.",
@@ -93,12 +94,17 @@ class ParquetSource:
         self._column_mark = f":{path}" if options.path_column is not None else ""
         self.tree = images_at(options.root, str(files[0].parent)) if "path" in self._layout else None
         own = is_own_export(columns)
-        self._names = {c: declared_classes(name, schema, c) for c in (label, true) if c}
+        self._names = {c: declared_classes(name, schema, c) for c in (label, true, *said) if c}
+        of_labels = {self._names[c] for c in said or (label,) if c}
+        if len(of_labels) > 1:
+            raise ImportRefusedError(
+                f"{name}: the annotators' columns declare other classes; write them alike."
+            )
         self.info = SourceInfo(
             kind=kind,
             root=self.tree.root if self.tree else str(root),
             table_file=name,
-            class_names=self._names[label],
+            class_names=of_labels.pop(),
             user_columns=tuple(
                 c
                 for c in columns
@@ -108,6 +114,7 @@ class ParquetSource:
             path_column=path,
             label_column=label,
             true_label_column=true,
+            annotators=said,
             is_own_export=own,
         )
 
@@ -145,7 +152,7 @@ class ParquetSource:
             "binary": [],
             "path": [str(path)],
         }[self._layout]
-        others = [self.info.label_column, self.info.true_label_column]
+        others = [self.info.label_column, self.info.true_label_column, *self.info.annotators]
         schema = self._open(self._files[0]).schema_arrow
         if self._layout == "struct" and "path" not in [f.name for f in schema.field(path).type]:
             inner = []
@@ -167,7 +174,11 @@ class ParquetSource:
                 is_missing = isinstance(error, MissingError)
                 return Problem(file.name, row, f"{printable(path)} {error}", is_missing)
         try:
-            label, true = (self._class_of(column, cells) for column in ("label_column", "true_label_column"))
+            label, true = (
+                None if column is None else self._class_of(column, cells[column])
+                for column in (self.info.label_column, self.info.true_label_column)
+            )
+            answers = dict(self._answers(cells)) or None
             trusted = is_trusted(cells.get("trusted"))
             review = review_of({c: _text(v) for c, v in cells.items()}) if self.info.is_own_export else None
         except ValueError as error:
@@ -187,6 +198,7 @@ class ParquetSource:
             filepath=path,
             location=location,
             label=label,
+            answers=answers,
             true_label=true,
             trusted=trusted and label is not None,
             split=split or None,
@@ -194,11 +206,23 @@ class ParquetSource:
             review=review,
         )
 
-    def _class_of(self, role: str, cells: dict[str, Any]) -> str | None:
-        column = getattr(self.info, role)
-        if column is None or cells[column] is None:
+    def _answers(self, cells: dict[str, Any]) -> Iterator[tuple[str, str]]:
+        """Annotator and class; of a column of lists the annotators are its places."""
+        for column in self.info.annotators:
+            value = cells[column]
+            each = (
+                {f"{column} {place}": one for place, one in enumerate(value, start=1)}
+                if isinstance(value, list)
+                else {column: value}
+            )
+            for who, one in each.items():
+                if (said := self._class_of(column, one)) is not None:
+                    yield who, said
+
+    def _class_of(self, column: str, value: Any) -> str | None:
+        if value is None:
             return None
-        value, names = cells[column], self._names[column]
+        names = self._names[column]
         if isinstance(value, float) and value != value:
             return None
         if isinstance(value, (int, float)) and not isinstance(value, bool):

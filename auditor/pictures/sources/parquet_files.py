@@ -132,6 +132,7 @@ def _listed_classes(text: str) -> list[str]:
 def _hugging_face_feature(text: bytes, column: str) -> list[str] | None:
     try:
         feature = json.loads(text)["info"]["features"][column]
+        feature = feature[0] if isinstance(feature, list) else feature.get("feature", feature)  # of a list
         names = feature["names"] if feature.get("_type") == "ClassLabel" else None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None

@@ -24,6 +24,7 @@ IMAGE_SUFFIXES = (
     *(".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".avif", ".jp2"),
     *(".ppm", ".pgm", ".pbm", ".pnm", ".heic", ".heif", ".dcm", ".dicom"),
 )
+ALL = "all"
 LONGEST_SHOWN = 160
 BOOK_KB = 16_000
 """Of a ``PathBook`` in memory."""
@@ -79,6 +80,8 @@ class SourceRow:
     """How ``reading.read_bytes`` finds the image below the root."""
     label: str | None
     """The given label's class name; None = unlabeled."""
+    answers: dict[str, str] | None = None
+    """Class names by annotator, where several answered; the label is then the marked truth, if there is one."""
     true_label: str | None = None
     trusted: bool = False
     split: str | None = None
@@ -109,6 +112,8 @@ class SourceInfo:
     path_column: str | None = None
     label_column: str | None = None
     true_label_column: str | None = None
+    annotators: tuple[str, ...] = ()
+    """Who gave the answers of ``SourceRow.answers``."""
     is_own_export: bool = False
     masks: MaskCode | None = None
     """How the masks are written, where labels are masks."""
@@ -157,6 +162,10 @@ class SourceOptions:
     """Whether a name such as ``cat|dog`` is a class of its own."""
     layout: str | None = None
     """One of ``layout.LAYOUTS``: what the first folders are, where that is asked; None: as they look."""
+    annotators: tuple[str, ...] = ()
+    """Whose answers are read: columns of a table, names in a file of annotations, or ``ALL`` in it."""
+    annotator_column: str | None = None
+    """Of a table with one row an answer: who answered."""
     masks_on: str | None = None
     """One of ``segmentation.MASKS_ON``: what masks of pictures that EXIF turns were drawn on; None: sizes tell."""
 

@@ -11,6 +11,7 @@ from auditor.ground.delimited import Delimited, Record
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.names import first_twice
 from auditor.ground.tables import quoted, unquoted
+from auditor.pictures.sources.answers import OneRowAnAnswer
 from auditor.pictures.sources.columns import (
     DATA_AS_HEADER,
     ID_NAMES,
@@ -63,9 +64,21 @@ class TableSource:
         self.tree = tree
         self.ignored: list[str] = []
         self._name = name
-        self._table = Delimited(name, stream, encoding=options.encoding, refused=ImportRefusedError)
+        self._table: Delimited | OneRowAnAnswer = Delimited(
+            name, stream, encoding=options.encoding, refused=ImportRefusedError
+        )
         header = self._table.columns
         _refuse_doubled(name, header)
+        annotators = tuple(options.annotators)
+        if options.annotator_column is not None:
+            if options.label_column is None or annotators:
+                raise ImportRefusedError(
+                    f"{name} has one row an answer: name its columns of annotators and of labels, and no other.",
+                    field="label_column",
+                )
+            picture = choose_column(name, header, "path", options.path_column, PATH_NAMES + ID_NAMES)
+            self._table = OneRowAnAnswer(self._table, picture, options.label_column, options.annotator_column)
+            header, annotators = self._table.columns, self._table.annotators
         own = is_own_export(header)
         header = [unquoted(column) for column in header] if own else header
         path = choose_column(name, header, "path", options.path_column, PATH_NAMES + ID_NAMES)
@@ -73,7 +86,9 @@ class TableSource:
         self._at = {column: place for place, column in enumerate(header)}
         self._twins: dict[str, dict[str, str]] = {}
         """By other column that says the same: what it says for each label."""
-        label, self._one_hot = self._labels(path, options)
+        for one in annotators:
+            choose_column(name, header, "annotator", one, ())
+        label, self._one_hot = (None, ()) if annotators else self._labels(path, options)
         true = options.true_label_column
         if true is not None:
             true = choose_column(name, header, "true-label", true, ())
@@ -87,6 +102,7 @@ class TableSource:
             path_column=path,
             label_column=label,
             true_label_column=true,
+            annotators=annotators,
             is_own_export=own,
         )
 
@@ -211,6 +227,7 @@ class TableSource:
             filepath=path,
             location=location,
             label=label,
+            answers={one: said for one in self.info.annotators if (said := cell[one].strip())} or None,
             true_label=(cell[true_column].strip() or None) if true_column else None,
             trusted=trusted and label is not None,
             split=cell.get("split", "").strip() or None,
@@ -235,6 +252,7 @@ class TableSource:
 
     def write_again(self, out: Path, outcomes: Outcomes, class_names: Sequence[str]) -> None:
         """See ``sources.Rewritable``: the same text, but for the cells of the labels that changed."""
+        assert isinstance(self._table, Delimited)
         decided = iter(outcomes)
 
         def changed(record: Record) -> dict[int, str] | None:

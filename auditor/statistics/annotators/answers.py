@@ -45,6 +45,11 @@ class Answers:
         labels = table[rows, annotators].astype(np.int64)
         return cls(rows, annotators, labels, table.shape[0], table.shape[1], num_classes)
 
+    def of_row(self, row: int) -> list[tuple[int, int]]:
+        """Annotator and class of each answer on a picture."""
+        found = slice(*np.searchsorted(self.rows, [row, row + 1]).tolist())
+        return list(zip(self.annotators[found].tolist(), self.labels[found].tolist(), strict=True))
+
     def sums(self, values: NDArray[np.floating]) -> NDArray[np.float64]:
         """(N, C) sums over each picture's answers of the (A, C) values; 0 where nobody answered."""
         found = np.zeros((self.num_rows, values.shape[1]))

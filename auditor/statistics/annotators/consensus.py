@@ -79,6 +79,16 @@ class Consensus:
     weight: float
     """a: what the picture's own probabilities count; 0 without any."""
 
+    sizes: NDArray[np.float64]
+    """(M, K) answers of each annotator by true class, as far as that is known; soft counts."""
+
+    def interval(self, annotator: int, true: int, given: int) -> tuple[float, float]:
+        """Jeffreys' 95 % interval of a cell of T."""
+        size, share = self.sizes[annotator, true], self.transitions[annotator, true, given]
+        hits = size * share
+        low, high = scipy.stats.beta.ppf((0.025, 0.975), hits + 0.5, size - hits + 0.5)
+        return float(low), float(high)
+
     def probability(self) -> NDArray[np.float32]:
         """(N,) of each consensus label; NaN where there is none."""
         rows = np.arange(len(self.labels))
@@ -151,6 +161,7 @@ def consensus(
         dependence,
         fitted.log_likelihood,
         fitted.weight,
+        _soft_counts(answers, honest).sum(axis=2),
     )
 
 

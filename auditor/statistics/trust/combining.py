@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from auditor.statistics.annotators import Answers, Consensus, consensus
 from auditor.statistics.rates import (
     UNLABELED,
     NoiseRate,
@@ -28,7 +29,7 @@ from auditor.statistics.rates import (
 )
 from auditor.statistics.trust.evidence import weigh
 from auditor.statistics.trust.pool import PARTS, UNKNOWN, CrossFit, all_alike, cross_fit
-from auditor.statistics.trust.reading import Reading, read
+from auditor.statistics.trust.reading import Reading, own_opinion, read, read_consensus
 from auditor.statistics.trust.sentences import guess_sentence
 from auditor.statistics.trust.witnesses import Witness, check_witnesses, rank_percentiles
 
@@ -91,6 +92,8 @@ class Combined:
     votes: Votes
     guess: Guess
     calibrated: Calibrated
+    consensus: Consensus | None = None
+    """Where several annotators answered."""
 
     @property
     def weights(self) -> dict[str, float]:
@@ -108,6 +111,7 @@ def combine(
     *,
     verified: Verified | None = None,
     known: NDArray[np.integer] | None = None,
+    answers: Answers | None = None,
 ) -> Combined:
     """Pool the witnesses and read trust, suggestions, flags and guesses off the pool.
 
@@ -117,6 +121,8 @@ def combine(
         num_classes: K.
         verified: randomly drawn, blindly judged rows: they calibrate probabilities.
         known: (N,) true classes that people decided on, ``NO_CLASS`` or ``UNKNOWN``; None = those of ``verified``.
+        answers: of several annotators, whose consensus the given labels are: trust is then the consensus' own
+            probability, with the pool as what is known of the picture.
 
     Raises:
         AuditFailedError: a witness's arrays do not fit the labels.
@@ -149,11 +155,18 @@ def combine(
     else:
         fits, reading = _by_ranks(others, given_labels, num_classes)
         stands_out = True
+    agreed = None
+    if answers is not None:  # what people say is evidence of its own
+        agreed, stands_out = (
+            consensus(answers, own_opinion(fits, opinions, given_labels) if pooled else None),
+            True,
+        )
+        reading = read_consensus(agreed, reading, given_labels)
     votes = _votes(witnesses, given_labels, ranks)
     guess = _guess(fits, reading, int(labeled.sum()), is_fitted=bool(pooled))
     calibrated = _calibrated(reading, given_labels, verified, is_fitted=bool(pooled), stands_out=stands_out)
     names = tuple(one.name for one in witnesses)
-    return Combined(names, fits, bool(pooled), stands_out, reading, votes, guess, calibrated)
+    return Combined(names, fits, bool(pooled), stands_out, reading, votes, guess, calibrated, agreed)
 
 
 def _by_ranks(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.statistics.annotators import Consensus
 from auditor.statistics.rates import UNLABELED, row_chunks
 from auditor.statistics.trust.pool import CrossFit, Pool, Sheet, sheet_of
 
@@ -48,6 +49,43 @@ def read(
                 sheet = sheet_of(opinions, at, given_labels)
                 trust[at], support[at], other[at], chance[at] = _of_rows(pool, sheet, labeled)
     return Reading(trust, support, other, chance)
+
+
+def own_opinion(
+    fits: CrossFit, opinions: Sequence[NDArray[np.floating]], given_labels: NDArray[np.integer]
+) -> NDArray[np.float32]:
+    """(N, K) P(true class | sample) by the pool that did not learn from it; NaN where nobody speaks.
+
+    Arguments as of ``read``.
+    """
+    num, num_classes = opinions[0].shape
+    found = np.zeros((num, num_classes), dtype=np.float32)
+    for rows in row_chunks(num, num_classes):
+        spoken = np.any([np.isfinite(one[rows].sum(axis=1)) for one in opinions], axis=0)
+        found[rows][~spoken] = np.nan
+        for part, pool in enumerate(fits.pools):
+            at = rows.start + np.flatnonzero(spoken & (fits.parts[rows] == part))
+            if len(at):
+                sheet = sheet_of(opinions, at, given_labels)
+                found[at[:, None], sheet.classes] = pool.true(sheet)
+    return found
+
+
+def read_consensus(found: Consensus, pooled: Reading, given_labels: NDArray[np.integer]) -> Reading:
+    """Read labels that are the consensus of several answers; where nobody answered, the pool's reading stays."""
+    rows = np.flatnonzero((given_labels != UNLABELED) & (found.labels >= 0))
+    given, places = given_labels[rows], np.arange(len(rows))
+    probs = found.probs[rows].astype(np.float64)
+    trust, other, chance = (
+        pooled.trust_score.copy(),
+        pooled.other_label.copy(),
+        pooled.other_probability.copy(),
+    )
+    trust[rows] = probs[places, given]
+    probs[places, given] = 0.0
+    other[rows] = probs.argmax(axis=1)
+    chance[rows] = probs.max(axis=1) / np.maximum(probs.sum(axis=1), 1e-300)
+    return Reading(trust, pooled.support, other, chance)
 
 
 def _of_rows(pool: Pool, sheet: Sheet, labeled: NDArray[np.bool_]) -> tuple[NDArray[np.generic], ...]:

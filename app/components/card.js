@@ -199,7 +199,7 @@ class Card {
     const [only] = story.engines;
     const says = number === 1
       ? `${only.title} says “${this.bench.className(only.predicted)}”`
-      : `${count(suggested)} of ${number} engines say “${name}”${against}`;
+      : `${count(suggested)} of ${number} models say “${name}”${against}`;
     const unseen = given >= 0 && suggested >= 0 && suggested !== given && !count(suggested) && others < number;
     const why = unseen ? ` · suggested by how often classes are labeled “${this.bench.className(given)}”` : "";
     this.folded = el("details", { class: "engines", "data-testid": "engines", open: Boolean(this.bench.enginesOpen) }, [

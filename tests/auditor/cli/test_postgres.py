@@ -113,7 +113,6 @@ def test_commands__on_masks(
     told("verify", "shapes", "--draw", "3", "--out", tmp_path / "draw.csv")
     judge(tmp_path / "draw.csv", lambda _: "right")
     told("verify", "shapes", "--apply", tmp_path / "draw.csv", "--reviewer", "ada")
-    told("people", "shapes")
     told("export", "shapes", "--out", tmp_path / "out.csv")
     told(
         "audit", "shapes", "--engines", "cross_entropy", "--set", "cross_entropy.epochs=1", "--device", "cpu"
@@ -130,6 +129,5 @@ def test_commands__on_numbers(
     told("verify", "ages", "--draw", "3", "--tolerance", "1", "--out", tmp_path / "draw.csv")
     judge(tmp_path / "draw.csv", lambda _: "7.5")
     told("verify", "ages", "--apply", tmp_path / "draw.csv", "--reviewer", "ada")
-    told("people", "ages")
     told("export", "ages", "--out", tmp_path / "out.csv")
     told("remove", "ages", "--yes")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import sklearn.datasets
@@ -83,12 +84,23 @@ def test_commands__on_classes(
     told("compare", "digits", "--seeds", "1", *short)
 
     assert "cross_entropy" in told("runs", "digits", "--alone")
+    numbers = np.random.default_rng(0).normal(size=(len(digits.true_labels), 8)).astype(np.float32)
+    np.save(tmp_path / "seen.npy", numbers)
     told("audit", "digits", "--features", tmp_path / "seen.npy", "--engines", "neighbours", "--map", "pca")
     told("import", digits.table, "--name", "again", "--image-size", "8", "--workers", "1")
     told("move", "again", digits.table.parent)
     told("weights", "list")
     assert "postgresql" in told("doctor")
     told("remove", "again", "--yes")
+    table = pd.read_csv(digits.table, dtype=str)
+    several = pd.DataFrame({"filepath": table["filepath"], "ada": table["label"], "bo": table["label"]})
+    several.to_csv(digits.table.with_name("several.csv"), index=False)
+    place = digits.table.with_name("several.csv")
+    told(
+        "import", place, "--name", "several", "--annotators", "ada,bo", "--image-size", "8", "--workers", "1"
+    )
+    assert "ada" in told("annotators", "several")
+    told("remove", "several", "--yes")
     told("backup", tmp_path / "all.tar")
 
     monkeypatch.setenv("AUDITOR_HOME", str(tmp_path / "second"))

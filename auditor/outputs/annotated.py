@@ -13,7 +13,7 @@ import pandas as pd
 
 from auditor.catalog import reading
 from auditor.ground.errors import ExportRefusedError
-from auditor.ground.files import written_whole
+from auditor.ground.files import is_part_of, written_whole
 from auditor.ground.tables import read_table
 from auditor.pictures import cache
 from auditor.pictures.sources import ordered_class_names
@@ -29,6 +29,8 @@ MOST_ASKED = 1_000
 class Annotated:
     """What is known of a table with several answers a picture."""
 
+    source: Path
+    """The file that the answers were read from."""
     table: pd.DataFrame
     """One row a picture: its own columns, a column an annotator, and ``ADDED``."""
     summary: dict[str, Any]
@@ -87,7 +89,7 @@ def annotated(
     summary = described(found, answers, annotators, classes, top)
     for one in summary["ask_first"]:
         one["picture"] = table.iloc[one["row"], shown]
-    return Annotated(table, summary)
+    return Annotated(Path(path), table, summary)
 
 
 def of_dataset(name: str, audit_id: int | None = None, top: int = 20) -> dict[str, Any]:
@@ -115,9 +117,11 @@ def write(found: Annotated, out: str | os.PathLike[str], *, force: bool = False)
     """Write the table as CSV; import it with the column ``consensus`` as its labels.
 
     Raises:
-        ExportRefusedError: the file is there and ``force`` is not given.
+        ExportRefusedError: the file is there and ``force`` is not given, or it is the table of answers itself.
     """
     place = Path(out)
+    if is_part_of(place, str(found.source)):
+        raise ExportRefusedError(f"{place} holds the answers themselves; choose another name.")
     if place.exists() and not force:
         raise ExportRefusedError(f"{place} exists already; give another name, or overwrite it (--force).")
     with written_whole(place) as beside:

@@ -72,6 +72,12 @@ def test_annotated__says_which_column_is_wrong(told: tuple[Path, np.ndarray], tm
     write(found, tmp_path / "out.csv")
     with pytest.raises(ExportRefusedError, match="exists already"):
         write(found, tmp_path / "out.csv")
+    before = path.read_bytes()
+    (tmp_path / "link.csv").symlink_to(path)
+    for place in (path, tmp_path / "link.csv"):
+        with pytest.raises(ExportRefusedError, match="holds the answers themselves"):
+            write(found, place, force=True)
+    assert path.read_bytes() == before
     with pytest.raises(ExportRefusedError, match="has a column 'consensus' already"):
         annotated(tmp_path / "out.csv", annotators=NAMES)
 

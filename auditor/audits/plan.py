@@ -417,7 +417,7 @@ def _seen(audit_id: int) -> AuditOverview:
     ]
     # The job may have failed before the audit's work; what runs has at most the error of an earlier attempt.
     error = audit.error or (None if job is None else job.error)
-    error = None if state in ("queued", "running") else error
+    error = None if state in ("queued", "running", "cancelled") else error
     return AuditOverview(audit_id, state, rows, total, error, preparing)
 
 

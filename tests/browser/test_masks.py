@@ -93,8 +93,6 @@ def test_masks__from_the_import_to_cleaned_pngs(
     assert dataset.task == "segmentation"
 
     open_page(page, server, "masks?dataset=shapes")
-    page.get_by_label("Your name").fill("ada")
-    page.get_by_label("Your name").press("Enter")
     first = in_view(page)
     assert first in WRONG
     page.locator("[data-layer=doubt]").wait_for(timeout=WAIT_MS)

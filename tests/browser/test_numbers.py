@@ -36,8 +36,6 @@ def test_numbers__from_the_suspects_to_the_cleaned_table(
     first, second = listing.suspects(dataset, audit, top=2).page.sample_id.tolist()
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     open_page(page, server, "numbers?dataset=ages")
-    page.get_by_label("Your name").fill("ada")
-    page.get_by_label("Your name").press("Enter")
     page.get_by_role("img", name=f"Sample {first}", exact=True).wait_for(timeout=WAIT_MS)
     settled(page)
     assert findings_at_every_size(page, "numbers-of-ages", artifacts) == []
@@ -64,7 +62,7 @@ def test_numbers__from_the_suspects_to_the_cleaned_table(
     settled(page)
     page.get_by_role("spinbutton", name="Samples to check").fill("2")
     page.get_by_role("spinbutton", name="Tolerance").fill("0.5")
-    page.get_by_role("button", name="Draw").click()
+    page.get_by_role("button", name="Start", exact=True).click()
     page.get_by_text("2 samples to check").wait_for(timeout=WAIT_MS)
     settled(page)
     page.keyboard.press("?")

@@ -87,6 +87,8 @@ def test_sign_in__each_role_has_its_screens_and_decides_under_its_name(
     assert {"Home", "Verify", "Suspects"} <= screens(ben)
     assert not {"Import", "Audit", "Export"} & screens(ben)
     ben.locator(".st-key-screens").get_by_text("Suspects").click()
+    ben.locator("[data-testid=confusion]").wait_for(timeout=WAIT_MS)
+    ben.keyboard.press("t")  # the cards come first
     ben.locator("[data-testid=card]").wait_for(timeout=WAIT_MS)
     ben.screenshot(path=str(artifacts / "signed_in_reviewer.png"))
     first = ben.locator("[data-testid=card]").get_attribute("data-sample")

@@ -80,7 +80,14 @@ def searched(place: Path, *, in_parts: bool) -> list[TaskSpec]:
     spec = specs(place, "coteaching")[0]
     config = ENGINES["coteaching"].config_type.preset("quick").for_features()
     config = dataclasses.replace(
-        config, epochs=2, search_epochs=4, search_iterations=1, search_samples=2, anchors=(), folds=1
+        config,
+        epochs=2,
+        search_rule="random",
+        search_epochs=4,
+        search_iterations=1,
+        search_samples=2,
+        anchors=(),
+        folds=1,
     )
     values = dataclasses.asdict(config)
     spec = dataclasses.replace(spec, engine="coteaching", config=values)
@@ -264,7 +271,13 @@ def test_audit__side_by_side_with_a_search_in_parts_ends_with_the_bits_of_one_af
     monkeypatch.setattr(executors, "usable_cores", lambda: 2)
     monkeypatch.setattr(plan, "PARTS_FROM_S", 0.0)
     engines = ["cross_entropy", "coteaching"]
-    search = {"search_epochs": 2, "search_iterations": 1, "search_samples": 2, "anchors": ()}
+    search = {
+        "search_rule": "random",
+        "search_epochs": 2,
+        "search_iterations": 1,
+        "search_samples": 2,
+        "anchors": (),
+    }
     short: dict[str, dict[str, Any]] = {"cross_entropy": {"epochs": 2}, "coteaching": {"epochs": 2} | search}
     found, parts = [], []
     for on in ("processes:2", "ray"):

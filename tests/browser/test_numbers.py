@@ -62,7 +62,7 @@ def test_numbers__from_the_suspects_to_the_cleaned_table(
     settled(page)
     page.get_by_role("spinbutton", name="Samples to check").fill("2")
     page.get_by_role("spinbutton", name="Tolerance").fill("0.5")
-    page.get_by_role("button", name="Start", exact=True).click()
+    page.get_by_role("button", name="Choose at random and start").click()
     page.get_by_text("2 samples to check").wait_for(timeout=WAIT_MS)
     settled(page)
     page.keyboard.press("?")

@@ -1,7 +1,7 @@
 """Simulated owners: ``python -m qa.truth --seeds 200`` (``--features FOLDER`` as ``benchmarks.ranking`` has it).
 
 Six datasets whose true labels are known are audited once. An owner gets a copy of one and does what people do, in
-mixed order: reviews, accepts many, takes back, draws, judges, lets the verdicts count, audits again. Everybody's
+mixed order: reviews, settles cards, takes back, draws, judges, lets the verdicts count, audits again. Everybody's
 verdicts are right. After every step every surface is read: the command line, the Python API, the app's readers and
 routes, the report, the table that is exported, and the fields for FiftyOne. They must say the same, and what they
 say must be true: nothing decided is lost or overruled, promises stand, intervals lie inside what is known, never
@@ -160,14 +160,13 @@ class Ledger:
 
     looks: dict[int, tuple[str, tuple[str, int]]] = field(default_factory=dict)
     """(who, (action, class)) of the latest look at a suspect."""
-    accepted: dict[int, int] = field(default_factory=dict)
     blind: dict[int, tuple[str, tuple[str, int]]] = field(default_factory=dict)
-    stack: list[tuple[str, dict[int, Any], dict[int, Any]]] = field(default_factory=list)
-    """(who, looks before, accepted before) of every action on the bench, to be taken back."""
+    stack: list[tuple[str, dict[int, Any]]] = field(default_factory=list)
+    """(who, looks before) of every action on the bench, to be taken back."""
 
     def cleaned(self, given: NDArray[np.int64]) -> dict[int, int]:
         """By sample that somebody decided, its cleaned class; -1 = excluded."""
-        found = dict(self.accepted)
+        found: dict[int, int] = {}
         for sample in {*self.looks, *self.blind}:
             action, label = (self.looks.get(sample) or self.blind[sample])[1]
             found[sample] = {KEEP: int(given[sample]), EXCLUDE: -1}.get(action, label)
@@ -216,19 +215,23 @@ class Owner:
                     1, sample, KEEP, reviewer=who, audit_id=self.audit_id
                 )
             self.ledger.looks[sample] = (who, said)
-            self.ledger.accepted.pop(sample, None)
 
-    def accept_many(self) -> None:
-        """Take the first suggestions as the bench offers them."""
-        from app.server import bench
-
+    def settle_card(self) -> None:
+        """Take the suggestions of the first suspects that nobody decided, in one step, as a card does."""
         who = self._who()
-        body = {"audit": self.audit_id, "where": {}, "reviewer": who, "top": int(self.random.integers(2, 12))}
-        offered = [(one["sample"], one["suggested"]) for one in bench.acceptable(body)["items"]]
+        with db.session() as session:
+            from auditor.catalog import audits, scores
+
+            audit = audits.get(session, self.audit_id)
+            where = scores.SuspectFilter(only_undecided=True)
+            page = scores.page(session, audit, where, limit=int(self.random.integers(2, 12)))
+        page = page[(page.suggested_label >= 0) & (page.suggested_label != page.given_label)]
+        offered = dict(zip(page.sample_id.tolist(), page.suggested_label.tolist(), strict=True))
         if offered:
             self._before(who)
-            bench.accept({"audit": self.audit_id, "changes": offered, "reviewer": who})
-            self.ledger.accepted |= dict(offered)
+            rows = [(sample, RELABEL, label) for sample, label in offered.items()]
+            decisions.decide_many(1, rows, reviewer=who, audit_id=self.audit_id)
+            self.ledger.looks |= {sample: (who, (RELABEL, label)) for sample, label in offered.items()}
 
     def take_back(self) -> None:
         """Undo the latest action of whoever acted last."""
@@ -236,7 +239,7 @@ class Owner:
             return
         who, self.interval = self.ledger.stack[-1][0], None  # less is known again
         decisions.undo_last(1, who)
-        _, self.ledger.looks, self.ledger.accepted = self.ledger.stack.pop()
+        _, self.ledger.looks = self.ledger.stack.pop()
 
     def draw(self) -> None:
         """Draw labels at random."""
@@ -258,9 +261,8 @@ class Owner:
             blind.record(draw_id, sample, LABEL, label=label, reviewer=who)
             said = (RELABEL if self.world.is_wrong[sample] else KEEP, label)
             self.ledger.blind[sample] = (who, said)
-            self.ledger.accepted.pop(sample, None)
         if waiting:
-            # What was accepted before a verdict is no longer what counts: it cannot come back by itself.
+            # What was decided before a verdict is no longer what counts: it cannot come back by itself.
             self.ledger.stack.clear()
 
     def settle(self) -> None:
@@ -279,7 +281,7 @@ class Owner:
         return str(self.random.choice(PEOPLE))
 
     def _before(self, who: str) -> None:
-        self.ledger.stack.append((who, dict(self.ledger.looks), dict(self.ledger.accepted)))
+        self.ledger.stack.append((who, dict(self.ledger.looks)))
 
     # What must be true of every surface
 
@@ -469,7 +471,7 @@ def live(world: World, home: Path, seed: int, *, steps: int = STEPS, audits: boo
         often = [
             owner.review,
             owner.review,
-            owner.accept_many,
+            owner.settle_card,
             owner.take_back,
             owner.draw,
             owner.judge,

@@ -32,7 +32,6 @@ MOST_DRAWN = 60_000
 MOST_IN_VIEW = 200_000
 """Points of the part of a map that is in view, which follow them."""
 Box = tuple[float, float, float, float]
-"""Most suggestions accepted in one step: as many pictures as a person looks through."""
 EXEMPLARS = 6
 LEAST_ON_CARD, MOST_ON_CARD = 3, 24
 """Suspects of one pair of classes that are shown together: fewer come one by one, more on a further card."""

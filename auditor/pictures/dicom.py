@@ -58,7 +58,7 @@ def _check_decoder(held: Any) -> None:
         raise ValueError("does not say how its pixels are coded")
     try:
         decoder = get_decoder(coding)
-    except NotImplementedError:
+    except NotImplementedError:  # pydicom's word for a coding that it has no decoder of
         raise ValueError(f"is coded as {coding.name}, which nothing here decodes") from None
     if not decoder.is_available:
         raise ValueError(

@@ -542,8 +542,6 @@ def document() -> dict[str, Any]:
         "undo": bodies.Undo,
         "progress": bodies.Undo,
         "lease": bodies.Lease,
-        "acceptable": bodies.Acceptable,
-        "accept": bodies.Accept,
         "blind-undo": bodies.BlindUndo,
         "mask-card": bodies.Card,
         "mask-verdict": bodies.MaskVerdict,

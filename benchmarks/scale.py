@@ -64,7 +64,7 @@ from auditor.backbones import features
 from auditor.bridges import engine_bridge
 from auditor.bridges.engine_bridge import ENGINE_ORDER
 from auditor.catalog import audits, datasets, db
-from auditor.catalog.records import NewAudit, NewDataset
+from auditor.catalog.records import AuditSummary, NewAudit, NewDataset
 from auditor.pictures.cache import image_cache
 from benchmarks import app_million
 from benchmarks.import_speed import device
@@ -458,8 +458,20 @@ def settle(place: Path, num_rows: int) -> dict[str, Any]:
     """How long others waited to write while the scores of a finished audit were replaced (SQLite)."""
     os.environ["AUDITOR_HOME"] = str(place / "home")
     with db.session() as session:
-        names = {"name": "many", "uuid": "many", "source": "none", "source_kind": "folder", "root": "/"}
-        shape = {"num_samples": 0, "channels": 1, "height": 8, "width": 8, "class_names": ["a"]}
+        names: dict[str, Any] = {
+            "name": "many",
+            "uuid": "many",
+            "source": "none",
+            "source_kind": "folder",
+            "root": "/",
+        }
+        shape: dict[str, Any] = {
+            "num_samples": 0,
+            "channels": 1,
+            "height": 8,
+            "width": 8,
+            "class_names": ["a"],
+        }
         dataset_id = datasets.create(session, NewDataset(**names, **shape), ())
         audit = NewAudit(dataset_id=dataset_id, preset="quick", device="cpu", seed=0, engines=[])
         audit_id = audits.create(session, audit, [])
@@ -487,7 +499,7 @@ def _store_scores(audit_id: int, num_rows: int) -> None:
     }
     with db.session() as session:
         audit = audits.get(session, audit_id)
-    store(audit, columns, {})
+    store(audit, columns, AuditSummary())
 
 
 def _scores(place: Path) -> None:

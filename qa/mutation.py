@@ -181,7 +181,6 @@ EXPLAINED: dict[str, str] = {
     "engines/umn/model.py __init__: bench.device.type == 'cuda'  ->  bench.device.type != 'cuda'": (
         "a trunk that is compiled on the CPU too gives the same numbers"
     ),
-    "engines/cross_entropy/training.py round_weights: 0.0  ->  1.0 (no. 2)": "min(0, 0) and min(0, 1) are both 0",
     "engines/cross_entropy/training.py train_epoch: margin[margin.isfinite()] > 0"
     "  ->  margin[margin.isfinite()] >= 0": "whether a tie of two classes to the last bit counts as right",
     "engines/cross_entropy/training.py __init__: np.zeros((data.num_samples, data.num_classes), dtype=np.float32)"

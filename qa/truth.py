@@ -316,7 +316,7 @@ class Owner:
         columns = fields.load("it")
         same("cleaned labels for FiftyOne", [one or None for one in expected], columns.cleaned)
         listed = dataset.suspects().set_index("sample_id").decision
-        held = {int(i) for i, one in listed.items() if isinstance(one, str)}
+        held = {int(str(i)) for i, one in listed.items() if isinstance(one, str)}
         same("decided samples", held, set(decisions.outcomes(1)), set(cleaned))
         same(
             "nothing is in dispute where all agree",
@@ -355,6 +355,8 @@ class Owner:
 
         rate, left, wrong = said.noise_rate, said.errors_left, self.world.is_wrong
         status = readers.status(dataset.table)
+        assert status.noise is not None
+        assert status.left is not None
         told = command("status", "it")
         page = report.report("it")
         same("rate", rate.sentence, dataset.noise_rate().sentence, status.noise.sentence)

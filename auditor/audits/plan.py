@@ -23,14 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor import jobs
-from auditor.audits import budgets, durations, executors, statements
+from auditor.audits import budgets, durations, executors
 from auditor.audits.budgets import Rung
 from auditor.backbones.features import FeatureSource
 from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, folders
 from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
-from auditor.catalog.records import Audit, AuditPlan, Dataset, NewAudit, NewEngineRun
+from auditor.catalog.records import AuditPlan, Dataset, NewAudit, NewEngineRun
 from auditor.ground.errors import AuditFailedError
 from auditor.ground.files import written_whole
 from auditor.ground.names import first_twice
@@ -47,8 +47,6 @@ SHORT_S = 180.0
 """Budget below which the map is laid out by PCA: UMAP would take a good part of it."""
 PARTS_FROM_S = 60.0
 """Estimated seconds from which an engine's run is done in parts: each loads libraries and data anew."""
-HEAVY_NOISE = 0.25
-"""Noise rate from which a second round of the plain network finds more."""
 
 
 @dataclass(frozen=True)
@@ -127,8 +125,7 @@ def plan(
     ``features`` further instead, on the images and each for itself; engines that need features still get them.
     ``alone``: only this audit's engines speak in its consensus; else also the latest finished run of every other
     engine, whichever audit it came from. ``budget``: seconds in which the audit should end on an idle machine; it
-    takes the place of ``preset`` (see ``budgets``) and never overrules ``options``. Where the audit before this one
-    found ``HEAVY_NOISE``, the plain network is trained in two rounds unless the options say otherwise.
+    takes the place of ``preset`` (see ``budgets``) and never overrules ``options``.
 
     Raises:
         NotFoundError: no such dataset.
@@ -157,9 +154,8 @@ def plan(
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
         datasets.require_classes(dataset, "this kind of audit")
-        earlier = audits.latest_finished(open_session, dataset.id)
     labels, trusted = _inputs(dataset)
-    chosen = _with_rounds(names, options or {}, earlier)
+    chosen = {name: dict(values) for name, values in (options or {}).items()}
     if budget is not None and budget < SHORT_S:
         map_method = "pca"
     set_up_of = partial(_set_up, dataset, resolved, map_method, features, finetuned, labels, trusted, seed)
@@ -442,17 +438,6 @@ def _preparing(job: catalog_jobs.Job | None) -> EngineProgress | None:
         return None
     status = "running" if job.status in catalog_jobs.AT_WORK else job.status
     return EngineProgress("features", status, job.stage, job.progress, 0.0, job.seconds_left, None)
-
-
-def _with_rounds(
-    names: Sequence[str], options: Mapping[str, Mapping[str, Any]], earlier: Audit | None
-) -> dict[str, dict[str, Any]]:
-    """The options with a second round for the plain network where that pays (measured: at 40 %, not at 9 %)."""
-    found = {name: dict(values) for name, values in options.items()}
-    is_heavy = earlier is not None and statements.noise_rate_now(earlier).point >= HEAVY_NOISE
-    if is_heavy and "cross_entropy" in names:
-        found["cross_entropy"] = {"rounds": 2} | found.get("cross_entropy", {})
-    return found
 
 
 def _inputs(dataset: Dataset) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -6,10 +6,8 @@ two forms of it together, both high where the label looks right: the margin aver
 after training, and the margin averaged over training (area under the margin, Pleiss et al. 2020,
 https://arxiv.org/abs/2001.10528).
 
-Three options make it stronger, each at a known multiple of the cost:
-``members`` plain networks whose log-probabilities are averaged; ``rounds`` = 2 trains again with every
-sample weighted by exp(min(0, margin)), which helps at heavy noise; ``folds`` > 1 judges every sample by a
-network that never saw its given label (and then the margin over training does not count).
+``folds`` > 1 judges every sample by a network that never saw its given label (and then the margin over training
+does not count).
 
 Uses neither a noise rate nor trusted labels; unlabeled samples are left out of training and scored.
 Memory, for N samples, K classes, embeddings of D and P parameters: the images (N*C*H*W bytes where resident), 16 P
@@ -31,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from engines.contract import (
     Checkpoint,
@@ -88,33 +86,25 @@ FEATURE_STEP = 1.5
 
 @dataclass(frozen=True, kw_only=True)
 class CrossEntropyConfig(LoopConfig):
-    """The shared loop and three multipliers; a run trains ``folds * members * rounds`` networks."""
+    """The shared loop and its folds; a run trains as many networks."""
 
     folds: int = 1
     """Above 1: stratified folds; networks judge only samples whose given label they did not train on."""
-    members: int = 1
-    """Networks with different start values and order; their log-probabilities are averaged."""
-    rounds: int = 1
-    """2: train again with weights exp(min(0, margin)) and average both rounds (measured)."""
     keeps_features: bool = False
     """Keep what the first network sees of every sample after a third of its epochs, for the other engines to train
     on: later it has memorised wrong labels."""
 
     def problems(self) -> list[str]:
-        found = [*super().problems(), *at_least(self, 1, "folds", "members", "rounds")]
-        if self.rounds > 2:
-            found.append(f"rounds is {self.rounds}, it must be 1 or 2")
-        return found
+        return [*super().problems(), *at_least(self, 1, "folds")]
 
     def work(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:
         one = super(CrossEntropyConfig, self.lengthened(num_rows)).work(
             num_rows, num_classes, on_features=on_features
         )
-        fits = self.folds * self.members * self.rounds
         seen = (1 - 1 / self.folds) if self.folds > 1 else 1.0
         kept = FEATURE_VIEWS * num_rows if self.keeps_features else 0
         step = FEATURE_STEP if on_features else 1.0
-        return Work(fits * seen * step * one.trained, fits * one.scored + kept)
+        return Work(self.folds * seen * step * one.trained, self.folds * one.scored + kept)
 
     @property
     def feature_epoch(self) -> int:
@@ -153,14 +143,6 @@ class CrossEntropyConfig(LoopConfig):
         return replace(config, epochs=math.ceil(self.epochs / EPOCHS_OF_FINETUNING))
 
 
-class Fit(NamedTuple):
-    """One network to train: which fold it leaves out, which member it is, which round it belongs to."""
-
-    fold: int
-    member: int
-    round: int
-
-
 @memory_errors_explained()
 def train(
     data: TrainingData,
@@ -182,40 +164,33 @@ def train(
         "cross_entropy", data, config, seed=seed, device=device, on_epoch=on_epoch, checkpoint=checkpoint
     )
     training = _Training(run, config)
-    fits = [
-        Fit(fold, member, round_)
-        for fold in range(config.folds)
-        for member in range(config.members)
-        for round_ in range(config.rounds)
-    ]
     votes = _Votes(data, training.fold_of)
-    first, start, weights = 0, 0, torch.ones(data.num_samples, device=run.device)
+    first, start = 0, 0
     features: NDArray[np.float16] | None = None
 
     # 1. Go on where an earlier run of the same work stopped.
-    state = run.resume(len(fits) * config.epochs)
+    state = run.resume(config.folds * config.epochs)
     if state is not None:
-        first, start, weights = state["fit"], state["epoch"], state["weights"].to(run.device)
+        first, start = state["fold"], state["epoch"]
         training.tracker.load_state_dict(state["tracker"])
         votes.load_state_dict(state["votes"])
         features = None if state["features"] is None else state["features"].numpy()
 
-    for number, fit in enumerate(fits[first:], start=first):
+    for fold in range(first, config.folds):
         # 2. A fresh network, or the interrupted one.
-        network = run.build_network("network", number)
+        network = run.build_network("network", fold)
         optimizer = make_optimizer(network, config)
-        if state is not None and number == first:
+        if state is not None and fold == first:
             network.load_state_dict(state["network"])
             optimizer.load_state_dict(state["optimizer"])
         for epoch in range(start, config.epochs):
             # 3. One pass over the labeled samples outside the fold.
-            outcome = training.train_epoch(network, optimizer, number, fit, epoch, weights)
-            if config.keeps_features and number == 0 and epoch + 1 == config.feature_epoch:
+            outcome = training.train_epoch(network, optimizer, fold, epoch)
+            if config.keeps_features and fold == 0 and epoch + 1 == config.feature_epoch:
                 features = run.features(network, views=FEATURE_VIEWS)
             position = {
-                "fit": number,
+                "fold": fold,
                 "epoch": epoch + 1,
-                "weights": weights,
                 "features": None if features is None else torch.from_numpy(features),
             }
             parts = _Parts(network, optimizer, training.tracker, votes)
@@ -224,19 +199,13 @@ def train(
                 outcome.losses,
                 outcome.metrics,
                 outcome.signals,
-                stage=_stage(config, fit),
+                stage=f"fold {fold + 1}" if config.folds > 1 else "train",
                 state=lambda position=position, parts=parts: {**position, **parts.state_dict()},  # type: ignore[misc]
             )
         start = 0
 
-        # 4. What the trained network says; the first round's margins weigh the second round's samples.
-        scores = run.score(network, views=config.views)
-        votes.add(fit, scores)
-        weights = (
-            round_weights(scores, data.given_labels).to(run.device)
-            if fit.round + 1 < config.rounds
-            else torch.ones(data.num_samples, device=run.device)
-        )
+        # 4. What the trained network says.
+        votes.add(fold, run.score(network, views=config.views))
 
     # 5. Rank the margins.
     return _result(run, config, training, votes, features)
@@ -260,18 +229,6 @@ class _Epoch(NamedTuple):
     signals: dict[str, NDArray[np.float32]]
 
 
-def _stage(config: CrossEntropyConfig, fit: Fit) -> str:
-    """How curves name this fit: ``train``, or what tells it from the others."""
-    parts = []
-    if config.folds > 1:
-        parts.append(f"fold {fit.fold + 1}")
-    if config.members > 1:
-        parts.append(f"network {fit.member + 1}")
-    if config.rounds > 1:
-        parts.append(f"round {fit.round + 1}")
-    return ", ".join(parts) or "train"
-
-
 class _Training:
     """What every fit of a run shares: folds, the margin over training, and the training step."""
 
@@ -282,25 +239,19 @@ class _Training:
         self.tracker = MarginTracker(run.data.num_samples, run.device)
 
     def train_epoch(
-        self,
-        network: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        number: int,
-        fit: Fit,
-        epoch: int,
-        weights: Tensor,
+        self, network: nn.Module, optimizer: torch.optim.Optimizer, fold: int, epoch: int
     ) -> _Epoch:
         """One pass over the labeled samples outside the fold; returns curves and this epoch's signals."""
         run, config, data, device = self.run, self.config, self.run.data, self.run.device
         set_learning_rate(optimizer, learning_rate_at(config, epoch))
-        order = make_generator(run.seed, "order", number, epoch)
-        moves = make_generator(run.seed, "augment", number, epoch, device=device)
-        trained = data.labeled & ((self.fold_of != fit.fold) | (config.folds == 1))
+        order = make_generator(run.seed, "order", fold, epoch)
+        moves = make_generator(run.seed, "augment", fold, epoch, device=device)
+        trained = data.labeled & ((self.fold_of != fold) | (config.folds == 1))
         rows = run.rows_where(trained)
         forward = compiled(network, enabled=config.compile, device=device).train()
         loss = torch.full((data.num_samples,), float("nan"), device=device)
         margin = loss.clone()
-        with seeded_init(run.seed, "dropout", number, epoch):
+        with seeded_init(run.seed, "dropout", fold, epoch):
             for index in epoch_batches(rows, config.batch_size_for(len(rows)), order):
                 labels = run.labels[index]
                 inputs = run.inputs(index, self.augment, moves)
@@ -308,7 +259,7 @@ class _Training:
                     _, logits = forward(inputs)
                 losses = cross_entropy(logits, labels)
                 optimizer.zero_grad(set_to_none=True)
-                (losses * weights[index]).mean().backward()
+                losses.mean().backward()
                 optimizer.step()
                 self.tracker.update(index, logits, labels)
                 loss[index] = losses.detach()
@@ -320,12 +271,6 @@ class _Training:
         return _Epoch({"train_loss": float(np.nanmean(signals["loss"]))}, metrics, signals)
 
 
-def round_weights(scores: Scores, given_labels: NDArray[np.int64]) -> Tensor:
-    """Weights of the next round, exp(min(0, margin)) in (0, 1]: (N,); 1 where unlabeled."""
-    margin = test_time_margin(scores.log_probs, given_labels)
-    return torch.from_numpy(np.exp(np.minimum(0.0, np.nan_to_num(margin, nan=0.0)))).float()
-
-
 class _Votes:
     """Sums of log-probabilities over the networks that may judge each sample."""
 
@@ -335,12 +280,12 @@ class _Votes:
         self._count = np.zeros(data.num_samples, dtype=np.float32)
         self.embeddings: NDArray[np.float32] | None = None
 
-    def add(self, fit: Fit, scores: Scores) -> None:
+    def add(self, fold: int, scores: Scores) -> None:
         """Count the network's vote on its own fold and on unlabeled samples (``fold_of`` -1)."""
-        rows = (self._fold_of == fit.fold) | (self._fold_of == -1)
+        rows = (self._fold_of == fold) | (self._fold_of == -1)
         self._sum[rows] += scores.log_probs[rows]
         self._count[rows] += 1
-        if fit.fold == 0 and fit.member == 0:
+        if fold == 0:
             # Networks do not share a space: the embedding of all samples is that of the first one.
             self.embeddings = scores.embeddings
 

@@ -6,6 +6,7 @@ Holders are killed, or stopped for longer than others wait (a machine that sleep
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import random
 import signal
@@ -105,8 +106,8 @@ def _hurry() -> None:
     from auditor.catalog import jobs, leases
     from auditor.jobs import running
 
-    for module in (jobs, leases):
-        module.HEARTBEAT_S, module.SILENCE_S = 0.1, SILENCE_S
+    jobs.HEARTBEAT_S = leases.HEARTBEAT_S = 0.1
+    jobs.SILENCE_S = leases.SILENCE_S = SILENCE_S
     running.TICK_S = 0.05
 
 
@@ -234,13 +235,14 @@ def audits(luck: random.Random, place: Path) -> None:
         raise FaultError("traceback", f"{way}: {codes}")
     _hurry()
     for audit_id in (whole, disturbed):
-        last = Container("c", lambda audit_id=audit_id: worker.run(audit_id))
+        last = Container("c", functools.partial(worker.run, audit_id))
         if last.end() not in (0, REFUSED):
             raise FaultError("traceback", f"audit {audit_id} after {way}")
     if plan.overview(disturbed).state != "finished":
         raise FaultError("lost", f"{way}: {codes}, then {plan.overview(disturbed).state}")
     for name in ("pred_probs", "trust_score"):
-        if not np.array_equal(*(arrays.array(one, "cross_entropy", name) for one in (whole, disturbed))):
+        once, again = (arrays.array(one, "cross_entropy", name) for one in (whole, disturbed))
+        if not np.array_equal(once, again):
             raise FaultError("wrong", f"{way}: another {name}")
     check_home()
 

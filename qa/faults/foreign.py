@@ -54,15 +54,16 @@ def formats(owner: int, folder: Path) -> dict[str, tuple[Path, list[Path], Sourc
         place = folder / write.__name__
         place.mkdir()
         source = write(place)
-        options = usual if packed.names_for(write, named) is None else SourceOptions(class_names=named)
+        options = usual if packed.names_for(write, named) is None else SourceOptions(class_names=str(named))
         files = [source] if source.is_file() else sorted(file for file in source.rglob("*") if file.is_file())
         found[write.__name__] = (source, files, options)
-    for write in [*annotated.WRITERS, annotated.write_boxes]:
-        place = folder / write.__name__
+    for annotate in [*annotated.WRITERS, annotated.write_boxes]:
+        place = folder / annotate.__name__
         names = [str(path.relative_to(place)) for path in sorted(pictures(place, 6).rglob("*.png"))]
-        source = write(place, names)
-        more = SourceOptions(class_names=place / "names.txt") if (place / "names.txt").exists() else usual
-        found[write.__name__] = (
+        source = annotate(place, names)
+        listed = place / "names.txt"
+        more = SourceOptions(class_names=str(listed)) if listed.exists() else usual
+        found[annotate.__name__] = (
             source,
             [source],
             SourceOptions(boxes=True) if "boxes" in source.name else more,
@@ -174,7 +175,7 @@ def _import_changed(source: Path, how: SourceOptions) -> None:
     words = ["import", str(source), "--name", "x", "--workers", "1", "--skip-bad"]
     words += ["--class-names", str(how.class_names)] if how.class_names else []
     words += ["--boxes"] if how.boxes else []
-    words += ["--task", how.task] if how.task != "classification" else []
+    words += [f"--task={how.task}"] if how.task else []
     if command(*words) == 0:
         command("remove", "x", "--yes")
     no_litter(settings().datasets)
@@ -418,7 +419,7 @@ class _Server(http.server.BaseHTTPRequestHandler):
             self._send(f"path,label\n{SECRET}.png,{SECRET}\n".encode())
         elif way.startswith("to"):
             self.send_response(int(way[2:5]))
-            elsewhere = _place(self.server.server_address[1]).read_text()  # type: ignore[attr-defined]
+            elsewhere = _place(self.server.server_address[1]).read_text()  # type: ignore[index, arg-type]
             self.send_header("Location", elsewhere.replace("NAME", name or "t.csv"))
             self.end_headers()
         elif way == "bomb":

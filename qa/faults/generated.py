@@ -293,7 +293,7 @@ JSON = st.recursive(
 )
 
 
-def annotations(luck: random.Random, folder: Path) -> Path:
+def documents(luck: random.Random, folder: Path) -> Path:
     """A document of annotations in which some values are others."""
     kind = luck.choice(["coco", "labelstudio", "metadata", "val", "cvat", "any"])
     names = [f"cat/{i}.png" for i in (1, 3)] + [f"dog/{i}.png" for i in (0, 2)]
@@ -506,7 +506,7 @@ def sources(luck: random.Random, place: Path) -> None:
         source = folder / luck.choice(["t.csv", "t.tsv", "t.txt", "T.CSV"])
         source.write_bytes(example(tables(), luck))
     else:
-        makers = {"annotations": annotations, "parquet": parquets, "zip": zips, "folder": folders}
+        makers = {"annotations": documents, "parquet": parquets, "zip": zips, "folder": folders}
         source = makers.get(kind, images)(luck, folder)
     more: dict[str, Any] = {}
     if luck.random() < 0.15:
@@ -535,7 +535,7 @@ def document() -> dict[str, Any]:
     from auditor.review import schema
 
     verdict, blind = bodies.SeenVerdict.model_json_schema(), schema.BlindVerdict.model_json_schema()
-    models = {
+    models: dict[str, type[bodies.Body]] = {
         "queue": bodies.Queue,
         "queue-size": bodies.Queue,
         "card": bodies.Card,

@@ -173,7 +173,7 @@ def command(*arguments: str) -> int:
             raise FaultError("traceback", f"{arguments}: {type(error).__name__}: {error}") from error
         out.flush()
         err.flush()
-    printed, said = (stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
+    printed, said = (stream.buffer.getvalue().decode() for stream in (out, err))
     SAID.append(said)
     if code not in (0, 1, 2) or "Traceback" in said or "a mistake of ours" in said or "Aborted!" in said:
         raise FaultError("traceback", f"{arguments}: {code} {said[-300:]}")

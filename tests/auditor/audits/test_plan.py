@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import json
 import shutil
@@ -115,19 +114,6 @@ def test_plan__a_full_disk_leaves_no_audit_behind(
         "inputs.npz",
         "manifest.json",
     ]
-
-
-@pytest.mark.parametrize(("rate", "asked", "rounds"), [(0.1, {}, 1), (0.4, {}, 2), (0.4, {"rounds": 1}, 1)])
-def test_plan__heavy_noise_is_trained_in_two_rounds(
-    audited: tuple[Digits, int], rate: float, asked: dict[str, int], rounds: int
-) -> None:
-    _, audit_id = audited
-    with session() as open_session:
-        summary = audits.get(open_session, audit_id).summary
-        guess = summary.noise_rate | {"point": rate}
-        audits.change(open_session, audit_id, summary=dataclasses.replace(summary, noise_rate=guess))
-    with session() as open_session:
-        assert audits.run(open_session, plan_again(**asked), "cross_entropy").config["rounds"] == rounds
 
 
 def test_run__a_new_audit_changes_no_decision(audited: tuple[Digits, int]) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -59,7 +57,7 @@ def folds_of(data: TrainingData, folds: int) -> list[int]:
 
 
 class Literal:
-    """One run, fit after fit."""
+    """One run, fold after fold."""
 
     def __init__(self, data: TrainingData, config: CrossEntropyConfig) -> None:
         self.data, self.config = data, config
@@ -73,8 +71,8 @@ class Literal:
         self.each_loss: list[list[float]] = []
         self.epoch_margins: list[list[float]] = []
 
-    def fit(self, number: int, rows: list[int], weights: list[float]) -> nn.Module:
-        """Train one network on ``rows``, the loss of sample i times weights[i]."""
+    def fit(self, number: int, rows: list[int]) -> nn.Module:
+        """Train one network on ``rows``."""
         config = self.config
         network = double_network(config, self.data, self.begun[number * config.epochs][0])
         optimizer = optimizer_of(config, network)
@@ -90,8 +88,7 @@ class Literal:
                     images = standardized(self.data, augment(pixels(self.data)[batch], config.augment, moves))
                 _, logits = network(images)
                 losses = losses_of(logits, self.labels[batch])
-                weighted = [weights[i] * loss for i, loss in zip(batch.tolist(), losses, strict=True)]
-                loss = sum(weighted) / len(batch)
+                loss = sum(losses) / len(batch)
                 optimizer.step(gradients_of(loss, network), rate)
                 for row, loss, i in zip(logits.detach(), losses, batch.tolist(), strict=True):
                     each[i] = float(loss.detach())
@@ -106,26 +103,18 @@ class Literal:
         return network
 
     def run(self) -> tuple[Tensor, Tensor]:
-        """All fits; mean log-probabilities of those that may judge, features of the first fold and member."""
+        """All fits; mean log-probabilities of those that may judge, features of the first fold."""
         config, count = self.config, len(self.labels)
         fold = folds_of(self.data, config.folds)
         votes: list[list[Tensor]] = [[] for _ in range(count)]
-        number = 0
         for left_out in range(config.folds):
             inside = [i for i in range(count) if fold[i] >= 0 and (config.folds == 1 or fold[i] != left_out)]
-            for _ in range(config.members):
-                weights = [1.0] * count
-                for _ in range(config.rounds):
-                    network = self.fit(number, inside, weights)
-                    says = mean_log_probs(network, self.images, config.views)
-                    for i in range(count):
-                        if fold[i] in (left_out, -1):
-                            votes[i].append(says[i])
-                    margins = [margin_of(says[i], int(self.labels[i])) for i in range(count)]
-                    weights = [1.0 if math.isnan(m) else math.exp(min(0.0, m)) for m in margins]
-                    number += 1
+            says = mean_log_probs(self.fit(left_out, inside), self.images, config.views)
+            for i in range(count):
+                if fold[i] in (left_out, -1):
+                    votes[i].append(says[i])
         mean = torch.stack([torch.stack(one).mean(dim=0) for one in votes])
-        return mean, features_of(self.networks[config.rounds - 1], self.images)
+        return mean, features_of(self.networks[0], self.images)
 
 
 CASES = {
@@ -135,9 +124,7 @@ CASES = {
     "linear_tail": {"schedule": "linear_tail", "epochs": 3},
     "batch norm": {"network": "conv3", "learning_rate": 0.02, "epochs": 1},
     "moved images": {"augment": "shift", "epochs": 1},
-    "members": {"members": 2, "epochs": 1},
-    "rounds": {"rounds": 2, "members": 2, "epochs": 1},
-    "folds": {"folds": 3, "members": 2, "rounds": 2, "epochs": 1},
+    "folds": {"folds": 3, "epochs": 1},
 }
 
 
@@ -183,10 +170,10 @@ def test_train__is_the_literal_run(case: str) -> None:
 
 def test_train__every_fit_begins_with_other_weights() -> None:
     data, _ = digits_data(40)
-    config = CrossEntropyConfig(**{**BASE, "folds": 2, "members": 2, "rounds": 2, "epochs": 1})
+    config = CrossEntropyConfig(**{**BASE, "folds": 4, "epochs": 1})
     heads = [begun[0]["head.weight"] for begun in first_weights(SPEC, data, config, seed=SEED)]
-    assert len(heads) == 8
-    assert all(not torch.equal(heads[i], heads[j]) for i in range(8) for j in range(i))
+    assert len(heads) == 4
+    assert all(not torch.equal(heads[i], heads[j]) for i in range(4) for j in range(i))
 
 
 def test_train__heldout_accuracy_is_that_of_the_evaluation_set() -> None:

@@ -27,10 +27,8 @@ def _train(data: TrainingData, config: CrossEntropyConfig = TINY, **options: obj
 
 
 def test_config__collects_its_own_problems() -> None:
-    with pytest.raises(
-        EngineInputError, match=r"epochs is 0.*folds is 0, it must be at least 1.*rounds is 3"
-    ):
-        CrossEntropyConfig(epochs=0, folds=0, rounds=3)
+    with pytest.raises(EngineInputError, match=r"epochs is 0.*folds is 0, it must be at least 1"):
+        CrossEntropyConfig(epochs=0, folds=0)
 
 
 def test_deal_by_class__equal_shares_of_every_class() -> None:
@@ -53,9 +51,6 @@ def test_deal_by_class__more_folds_than_samples() -> None:
     [
         ({}, ["train"]),
         ({"folds": 2}, ["fold 1", "fold 2"]),
-        ({"members": 2}, ["network 1", "network 2"]),
-        ({"rounds": 2}, ["round 1", "round 2"]),
-        ({"folds": 2, "rounds": 2}, [f"fold {f}, round {r}" for f in (1, 2) for r in (1, 2)]),
     ],
 )
 def test_train__options_become_stages(options: dict[str, int], stages: list[str]) -> None:
@@ -113,17 +108,7 @@ def test_train__signals_are_the_final_loss_and_the_mean_margin() -> None:
     assert np.isnan(result.signals["margin"][~labeled]).all()
 
 
-def test_train__second_round_doubts_what_the_first_did() -> None:
-    """The weights exp(min(0, margin)) make the second round's loss on wrong labels larger than the first's."""
-    data, wrong = digits_data(300, noise_rate=0.4)
-    result = _train(data, dataclasses.replace(QUICK, rounds=2))
-    losses = result.signal_history["loss"].astype(np.float64)
-    first, second = losses[QUICK.epochs - 1], losses[-1]
-    assert second[wrong].mean() > first[wrong].mean()
-    assert auroc(wrong, 1 - result.trust_score) > 0.9
-
-
-@pytest.mark.parametrize("options", [{"folds": 2}, {"members": 2, "rounds": 2, "keeps_features": True}])
+@pytest.mark.parametrize("options", [{"folds": 2}, {"folds": 3, "keeps_features": True}])
 def test_train__killed_in_a_later_stage_and_resumed(options: dict[str, int]) -> None:
     data, _ = digits_data(100, num_unlabeled=5)
     config = dataclasses.replace(TINY, **options)
@@ -192,24 +177,11 @@ def test_train__finds_planted_errors_on_digits(noise: str) -> None:
     assert auroc(wrong, 1 - result.trust_score) > 0.97
 
 
-def test_train__several_networks_beat_their_mean(capsys: pytest.CaptureFixture[str]) -> None:
-    """Averaged log-probabilities of three networks classify at least as well as one of them."""
-    data, wrong = digits_data(300, noise_rate=0.3)
-    true_labels = digits(300)[1]
-    singles = [_train(data, TINY, seed=seed) for seed in range(3)]
-    together = _train(data, dataclasses.replace(TINY, members=3))
-    accuracy = [(single.pred_probs.argmax(axis=1) == true_labels).mean() for single in singles]
-    assert (together.pred_probs.argmax(axis=1) == true_labels).mean() >= np.mean(accuracy) - 0.01
-    found = [auroc(wrong, 1 - single.trust_score) for single in singles]
-    assert auroc(wrong, 1 - together.trust_score) >= np.mean(found)
-    assert capsys.readouterr().out == ""  # an engine never prints
-
-
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 @pytest.mark.parametrize(
     "options",
-    [{}, {"precision": "bfloat16"}, {"compile": True}, {"resident": "no"}, {"folds": 2, "rounds": 2}],
+    [{}, {"precision": "bfloat16"}, {"compile": True}, {"resident": "no"}, {"folds": 2}],
 )
 def test_train__cuda_finds_planted_errors(options: dict[str, object]) -> None:
     data, wrong = digits_data(600, noise_rate=0.3)
@@ -251,7 +223,5 @@ def test_work__counts_every_fit_and_a_step_on_features_for_more() -> None:
     assert (on_images.trained, on_images.scored) == (pytest.approx(5 * 0.8 * 4 * 100), 5 * 2 * 100)
     on_features = config.work(100, 10, on_features=True)
     assert on_features.trained == pytest.approx(1.5 * on_images.trained)
-    kept = dataclasses.replace(config, folds=1, members=2, keeps_features=True).work(
-        100, 10, on_features=False
-    )
-    assert (kept.trained, kept.scored) == (2 * 4 * 100, 2 * 2 * 100 + 2 * 100)
+    kept = dataclasses.replace(config, folds=1, keeps_features=True).work(100, 10, on_features=False)
+    assert (kept.trained, kept.scored) == (4 * 100, 2 * 100 + 2 * 100)

@@ -50,7 +50,7 @@ CASES = [
 
 RESIDENT: list[tuple[str, dict[str, Any]]] = [
     *((engine, changes) for engine, changes in CASES if changes.get("resident") != "no"),
-    ("cross_entropy", {"folds": 2, "rounds": 2}),
+    ("cross_entropy", {"folds": 2}),
     ("cross_entropy", {"augment": "shift_flip"}),
     ("cross_entropy", {"augment": "turn_crop_flip"}),
     ("l2b", {"base": "divide_mix"}),

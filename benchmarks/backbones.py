@@ -208,7 +208,7 @@ def has_run(run: Run) -> bool:
 
 def of_combined(task: Task, found: Combined) -> Row:
     """Flags, suggestions and the guess, against the truth."""
-    wrong, flagged, rate = task.is_wrong, found.calibrated.is_label_issue, found.guess.noise_rate
+    wrong, flagged, rate = task.is_wrong, found.calibrated.is_label_issue, found.guess
     return {
         "flags": int(flagged.sum()),
         "flags_right": int((flagged & wrong).sum()),

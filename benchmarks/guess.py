@@ -3,14 +3,17 @@
     python -m benchmarks.guess --features FOLDER        # trains what is missing, goes on where it was stopped
     python -m benchmarks.guess --page                   # the page from the figures alone
 
-FOLDER holds ``NAME.npz`` as ``benchmarks.ranking`` has it. Of each, rows are drawn at random, and errors are
-planted or the labels are humans'. Noise model, neighbours and the plain network judge every row out of fold, and
-nothing is verified. Known truth is used to measure, never to train or to choose.
+FOLDER holds ``NAME.npz`` with ``features`` (N, D), ``truth`` (N,) and labels of people or confusions (N,) by their
+own names. Of each, rows are drawn at random, and errors are planted or the labels are humans'. Noise model,
+neighbours and the plain network judge every row out of fold, and nothing is verified. What they say is kept in
+``build/guess``, so that a change of the statistics is measured in minutes: ``--again``. Known truth is used to
+measure, never to train or to choose.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from auditor.statistics import combine, witness_from_probabilities
 from benchmarks.noise import REQUIRED_CLASSES, make_noise
@@ -29,6 +31,7 @@ from engines.registry import ENGINES
 from engines.shared.components import principal_components
 
 RESULTS = Path(__file__).resolve().parent / "results" / "guess.json"
+KEPT = Path(__file__).resolve().parents[1] / "build" / "guess"
 WITNESSES = ("noise_model", "neighbours", "cross_entropy")
 PLANTED = [
     ("sym_excl", 0.0),
@@ -37,11 +40,13 @@ PLANTED = [
     *(("asym_cifar10", rate) for rate in (0.2, 0.4)),
     ("flip_two", 0.2),
 ]
-SIZES = (300, 1_000, 3_000, 12_000, 50_000)
+SIZES = (300, 500, 1_000, 3_000, 12_000, 50_000)
 SEEDS = (0, 1, 2)
 MOST_TO_CHOOSE = 10_000
 SEVERAL = 3_000
 """Rows up to which there is more than one seed."""
+Run = tuple[str, int, str, float, int]
+"""Set, rows, kind of errors, their rate, seed."""
 WORDS = {"sym_excl": "uniform", "asym_cifar10": "asymmetric", "flip_two": "two classes each"}
 
 
@@ -51,55 +56,71 @@ def main() -> None:
     parser.add_argument("--features", type=Path, help="folder of NAME.npz")
     parser.add_argument("--page", action="store_true", help="write the page from the figures alone")
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--again", action="store_true", help="read anew what the kept witnesses say")
+    parser.add_argument("--kept", type=Path, default=KEPT, help="where their probabilities lie")
     given = parser.parse_args()
     torch.set_num_threads(1)
+    given.kept.mkdir(parents=True, exist_ok=True)
     rows = json.loads(given.out.read_text()) if given.out.exists() else []
-    known = {tuple(row["run"]) for row in rows}
-    for run, features, labels, truth in () if given.page else _runs(given.features, known):
-        rows.append({"run": list(run)} | measured(features, labels, truth))
-        given.out.write_text(_lines(rows))
-        print(rows[-1], flush=True)
+    if given.again:
+        rows = [one | measured(given.kept, tuple(one["run"])) for one in rows]
+    for run in () if given.page or given.again else _runs(given.features):
+        if not any(tuple(row["run"]) == run for row in rows):
+            _train(given.features, given.kept, run)
+            rows.append({"run": list(run)} | measured(given.kept, run))
+            given.out.write_text(_lines(rows))
+            print(rows[-1], flush=True)
+    given.out.write_text(_lines(rows))
     given.out.with_suffix(".md").write_text(page(rows))
 
 
-def _runs(
-    folder: Path, known: set[tuple[Any, ...]]
-) -> Iterator[tuple[tuple[Any, ...], NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]]:
-    for path in sorted(folder.glob("*.npz")):
-        with np.load(path) as kept:
-            features, truth = kept["features"], kept["truth"]
-            human = {name: kept[name] for name in kept.files if name not in ("features", "truth")}
-        num_classes = int(truth.max()) + 1
-        kinds = [one for one in PLANTED if REQUIRED_CLASSES.get(one[0], num_classes) == num_classes]
-        for size in sorted({min(size, len(truth)) for size in SIZES}):
-            for seed in SEEDS if size <= SEVERAL else SEEDS[:1]:
-                rows = np.random.default_rng([seed, size]).permutation(len(truth))[:size]
-                for kind, rate in [*kinds, *((name, 0.0) for name in human)]:
-                    run = (path.stem, size, kind, rate, seed)
-                    if run in known:
-                        continue
-                    labels = human[kind][rows] if kind in human else None
-                    if labels is None:
-                        labels = make_noise(kind, truth[rows], rate, seed, num_classes).labels
-                    yield run, features[rows], labels, truth[rows]
+def _runs(folder: Path) -> Iterator[Run]:
+    """Those of few rows first."""
+    for size, seed in itertools.product(SIZES, SEEDS):
+        for path in sorted(folder.glob("*.npz")):
+            with np.load(path) as kept:
+                num, num_classes = len(kept["truth"]), int(kept["truth"].max()) + 1
+                human = [name for name in kept.files if name not in ("features", "truth")]
+            if seed and min(size, num) > SEVERAL:
+                continue
+            kinds = [one for one in PLANTED if REQUIRED_CLASSES.get(one[0], num_classes) == num_classes]
+            for kind, rate in [*kinds, *((name, 0.0) for name in human)]:
+                yield path.stem, min(size, num), kind, rate, seed
 
 
-def measured(
-    features: NDArray[np.float32], given: NDArray[np.int64], truth: NDArray[np.int64]
-) -> dict[str, Any]:
-    """The guess of one set and its truth."""
-    num_classes = int(max(given.max(), truth.max())) + 1
+def _train(folder: Path, kept: Path, run: Run) -> None:
+    """Keep what the witnesses say of the given labels."""
+    name, size, kind, rate, seed = run
+    with np.load(folder / f"{name}.npz") as stored:
+        truth = stored["truth"]
+        rows = np.random.default_rng([seed, size]).permutation(len(truth))[:size]
+        num_classes, truth = int(truth.max()) + 1, truth[rows]
+        given = stored[kind][rows] if kind in stored.files else None
+        features = stored["features"][rows]
+    if given is None:
+        given = make_noise(kind, truth, rate, seed, num_classes).labels
     components = principal_components(features, max(DIMENSIONS))
     chosen = np.random.default_rng(0).permutation(len(given))[:MOST_TO_CHOOSE]
-    size = best_dimension(components.of(features[chosen]), given[chosen], num_classes, DIMENSIONS)
-    data = TrainingData(None, given, num_classes, features=components.first(size).of(features)[:, None])
-    witnesses = []
-    for name in WITNESSES:
-        config = ENGINES[name].config_type.preset("quick").for_features()
-        probs = ENGINES[name].train(data, config, seed=0, device="cpu").pred_probs
-        witnesses.append(witness_from_probabilities(probs, given, name=name))
-    found = combine(witnesses, given, num_classes)
-    rate, flags, wrong = found.guess.noise_rate, found.calibrated.is_label_issue, given != truth
+    best = best_dimension(components.of(features[chosen]), given[chosen], num_classes, DIMENSIONS)
+    data = TrainingData(None, given, num_classes, features=components.first(best).of(features)[:, None])
+    said = {}
+    for witness in WITNESSES:
+        config = ENGINES[witness].config_type.preset("quick").for_features()
+        said[witness] = ENGINES[witness].train(data, config, seed=0, device="cpu").pred_probs
+    np.savez(_kept(kept, run), given=given, truth=truth, **said)
+
+
+def _kept(folder: Path, run: Run) -> Path:
+    return folder / ("-".join(map(str, run)) + ".npz")
+
+
+def measured(folder: Path, run: Run) -> dict[str, Any]:
+    """The guess of one set and its truth."""
+    with np.load(_kept(folder, run)) as kept:
+        given, truth = kept["given"], kept["truth"]
+        witnesses = [witness_from_probabilities(kept[name], given, name=name) for name in WITNESSES]
+    found = combine(witnesses, given, int(max(given.max(), truth.max())) + 1)
+    rate, flags, wrong = found.guess, found.calibrated.is_label_issue, given != truth
     return {
         "truth": round(float(wrong.mean()), 4),
         "guess": [round(one, 4) for one in (rate.low, rate.point, rate.high)],

@@ -145,7 +145,7 @@ def _sets(
         task = backbones.task_of(run) if run.rows == ON_FEATURES and backbones.has_run(run) else None
         if task is not None:
             found = backbones.pooled(task)
-            share = share_for_head(found.guess.noise_rate)
+            share = share_for_head(found.guess)
             trust = found.reading.trust_score
             yield f"consensus on {run.network}", run.problem, trust, task.given, task.truth, share
 
@@ -159,7 +159,7 @@ def _labels(folder: Path) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int64
 def _guess(probabilities: NDArray[np.float32], given: NDArray[np.int64]) -> float:
     """The share that the product cuts the head by, from the predictions alone."""
     whole = combine([witness_from_probabilities(probabilities, given, name="network")], given, 10)
-    return share_for_head(whole.guess.noise_rate)
+    return share_for_head(whole.guess)
 
 
 def measure(

@@ -52,7 +52,7 @@ def measured(
     """What the pool finds, beside the mean rank of the same witnesses."""
     witnesses = [witness_from_probabilities(one, given, name=name) for name, one in probs.items()]
     found = combine(witnesses, given, int(max(given.max(), truth.max())) + 1)
-    wrong, flagged, rate = given != truth, found.calibrated.is_label_issue, found.guess.noise_rate
+    wrong, flagged, rate = given != truth, found.calibrated.is_label_issue, found.guess
     trust = found.reading.trust_score
     mean = np.mean([np.argsort(np.argsort(one.trust_score)) for one in witnesses], axis=0)
     return {

@@ -217,7 +217,7 @@ class Owner:
             self.ledger.looks[sample] = (who, said)
 
     def settle_card(self) -> None:
-        """Take the suggestions of the first suspects that nobody decided, in one step, as a card does."""
+        """Take the right suggestions of the first suspects that nobody decided, in one step, as a card does."""
         who = self._who()
         with db.session() as session:
             from auditor.catalog import audits, scores
@@ -225,7 +225,8 @@ class Owner:
             audit = audits.get(session, self.audit_id)
             where = scores.SuspectFilter(only_undecided=True)
             page = scores.page(session, audit, where, limit=int(self.random.integers(2, 12)))
-        page = page[(page.suggested_label >= 0) & (page.suggested_label != page.given_label)]
+        page = page[page.suggested_label == self.world.truth[page.sample_id]]  # the others are unticked
+        page = page[page.suggested_label != page.given_label]
         offered = dict(zip(page.sample_id.tolist(), page.suggested_label.tolist(), strict=True))
         if offered:
             self._before(who)

@@ -115,7 +115,7 @@ class LabelAuditor(BaseEstimator):
         flagged = np.flatnonzero(found.calibrated.is_label_issue)
         self.suspects_ = flagged[np.argsort(trust[flagged], kind="stable")]
         self.suggested_ = self.classes_[np.maximum(found.reading.other_label, 0)]
-        self.noise_rate_ = found.guess.noise_rate
+        self.noise_rate_ = found.guess
         return self
 
     def _seen(self, images: NDArray[np.uint8]) -> NDArray[np.float16] | None:

@@ -25,7 +25,6 @@ from auditor.review import decisions, verifying
 from auditor.statistics import (
     Combined,
     NoiseRate,
-    Transition,
     Verified,
     Witness,
     combine,
@@ -198,8 +197,7 @@ def _summary(found: Combined) -> AuditSummary:
     weights = found.weights
     unpooled = [name for name in found.witness_names if name not in weights]
     return AuditSummary(
-        noise_rate=noise_rate_json(found.guess.noise_rate),
-        transition=transition_json(found.guess.transition),
+        noise_rate=noise_rate_json(found.guess),
         witnesses=list(found.witness_names),
         weights=weights,
         stands_out=found.stands_out,
@@ -221,26 +219,6 @@ def noise_rate_json(rate: NoiseRate) -> dict[str, Any]:
         "kind": rate.kind,
         "sentence": rate.sentence,
     }
-
-
-def transition_json(transition: Transition) -> dict[str, Any]:
-    """T[true][given] with its range, as plain values."""
-    return {
-        "matrix": _rounded(transition.matrix),
-        "low": _rounded(transition.low),
-        "high": _rounded(transition.high),
-        "kind": transition.kind,
-        "sentence": transition.sentence,
-    }
-
-
-def transition_from_json(stored: dict[str, Any]) -> Transition:
-    """The inverse of ``transition_json``."""
-    matrices = {
-        name: np.array([[np.nan if cell is None else cell for cell in row] for row in stored[name]])
-        for name in ("matrix", "low", "high")
-    }
-    return Transition(**matrices, kind=stored["kind"], sentence=stored["sentence"])
 
 
 def _rounded(matrix: NDArray[np.float64]) -> list[list[float | None]]:

@@ -15,7 +15,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from auditor.audits import settle
-from auditor.audits.settle import transition_from_json
 from auditor.catalog import audits, datasets, folders, scores
 from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Dataset
@@ -34,7 +33,6 @@ from auditor.statistics import (
     NoiseRate,
     Promise,
     SplitReport,
-    Transition,
     Verified,
     noise,
     part_intervals,
@@ -61,8 +59,6 @@ class Standing:
     suggested_label: NDArray[np.integer]
     is_doubtful: NDArray[np.bool_]
     verified: Verified
-    calibrating: NDArray[np.bool_]
-    """(m,) bool: rows that this audit did not train on as trusted."""
     exchangeability: Exchangeability
     """Whether the verified rows look like the random sample that they should be."""
 
@@ -146,7 +142,6 @@ def load(audit_id: int) -> Standing:
         known = scores.columns(open_session, audit_id, STANDING)
     trust_score = known["trust_score"]
     verified.check(given, len(dataset.class_names))
-    may_calibrate = ~verified.trusted_mask
     return Standing(
         audit=audit,
         dataset=dataset,
@@ -156,7 +151,6 @@ def load(audit_id: int) -> Standing:
         suggested_label=known["suggested_label"],
         is_doubtful=known["is_label_issue"],
         verified=verified,
-        calibrating=may_calibrate,
         exchangeability=calibration.check_draws(trust_score, given, verified, ~verified.trusted_mask),
     )
 
@@ -175,7 +169,6 @@ def promises(standing: Standing, *, levels: tuple[float, ...] = LEVELS) -> dict[
         standing.given_labels,
         standing.verified,
         levels=levels,
-        calibrating=standing.calibrating,
     )
 
 
@@ -239,7 +232,6 @@ def promise_changes(standing: Standing, q: float) -> Promise:
         standing.given_labels,
         standing.verified,
         q,
-        calibrating=standing.calibrating,
         suggested_labels=standing.suggested_label,
     )
 
@@ -283,14 +275,6 @@ def _guess(audit: Audit, why: str = "") -> NoiseRate:
     return NoiseRate(**stored | {"sentence": stored["sentence"] + why})
 
 
-def transition(standing: Standing) -> Transition:
-    """T[given | true] from the rows verified so far, else as the predictions see it."""
-    guess = transition_from_json(standing.audit.summary.transition or {})
-    if standing.is_random_sample:
-        return noise.transition_from_verified(standing.given_labels, standing.verified, guess)
-    return guess
-
-
 def what_more_buys(standing: Standing, num_more: int) -> MoreRows:
     """What ``num_more`` further verified rows would tighten."""
     return calibration.what_more_buys(standing.given_labels, standing.verified, num_more)
@@ -318,7 +302,6 @@ def statements(standing: Standing) -> Statements:
         standing.suggested_label,
         standing.is_doubtful,
         len(names),
-        transition=transition(standing),
     )
     intervals = None
     if standing.is_random_sample:

@@ -14,7 +14,7 @@ from sqlalchemy import JSON, BigInteger, Column, DateTime, Index, text
 from sqlalchemy.types import TypeDecorator
 from sqlmodel import Field, SQLModel
 
-from auditor.catalog.records import AuditPlan, AuditSummary, new_uuid, now
+from auditor.catalog.records import AuditPlan, AuditSummary, names_of, new_uuid, now
 from auditor.ground.vocabulary import CLASSIFICATION, RATE, SUSPECT
 
 
@@ -50,8 +50,8 @@ class Typed(TypeDecorator[Any]):
         return found
 
     def process_result_value(self, value: Any, dialect: Any) -> AuditPlan | AuditSummary:  # noqa: ARG002
-        """Read it back."""
-        return self.record(**value)
+        """Read it back, without what earlier versions said and nobody asks for any more."""
+        return self.record(**{name: one for name, one in value.items() if name in names_of(self.record)})
 
 
 def _in_utc(value: datetime | None) -> datetime | None:

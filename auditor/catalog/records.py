@@ -138,8 +138,6 @@ class AuditSummary:
     """One of ``vocabulary.TASKS``, for masks and numbers."""
     noise_rate: dict[str, Any] = field(default_factory=dict)
     """The guessed share of wrong labels: the fields of ``NoiseRate``."""
-    transition: dict[str, Any] | None = None
-    """T[true][given], as ``settle.transition_json`` writes it."""
     witnesses: list[str] = field(default_factory=list)
     """Who was heard: engines and the user's own models, in the order of the ranking's votes."""
     weights: dict[str, float] | None = None

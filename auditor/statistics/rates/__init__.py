@@ -1,8 +1,8 @@
 """How many labels are wrong: what random samples say of it, and what lists may promise. Knows nothing of trust."""
 
 from auditor.statistics.rates import noise, promises
-from auditor.statistics.rates.intervals import Interval, rate_interval
-from auditor.statistics.rates.noise import ClassPair, ClassReport, ErrorsLeft, NoiseRate, Transition
+from auditor.statistics.rates.intervals import Interval
+from auditor.statistics.rates.noise import ClassPair, ClassReport, ErrorsLeft, NoiseRate
 from auditor.statistics.rates.parts import first_interval, part_intervals
 from auditor.statistics.rates.probabilities import calibrate, guess_error_probability
 from auditor.statistics.rates.promises import Exchangeability, MoreRows, Promise, check_draws
@@ -43,7 +43,6 @@ __all__ = [
     "Promise",
     "SplitReport",
     "Stage",
-    "Transition",
     "Verified",
     "calibrate",
     "check_draws",
@@ -54,7 +53,6 @@ __all__ = [
     "noise",
     "part_intervals",
     "promises",
-    "rate_interval",
     "row_chunks",
     "share_for_head",
     "shared_pictures",

@@ -1,7 +1,7 @@
 """Exact intervals for a share that was counted on a random sample.
 
 Two kinds, and each says which it is. *Exact* holds for a sample whose size was fixed before anybody looked
-(Clopper and Pearson 1934; for a finite data set the hypergeometric form, which is never wider). A
+(Clopper and Pearson 1934, in the hypergeometric form of a finite data set). A
 *confidence sequence* holds at all sizes together, so a person may watch it and stop when it is good enough
 (Robbins 1970; without replacement: Waudby-Smith and Ramdas 2020). The sequence keeps every share p for
 which the likelihood of the count is more than alpha times its Beta(1/2, 1/2) mixture; their ratio is a
@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from math import lgamma
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
-from scipy.special import betaln, gammaln, xlog1py, xlogy
+from scipy.special import betaln, gammaln
 
 LEVEL = 0.95
 MIXTURE = 0.5
@@ -53,23 +52,6 @@ class Interval:
         return "exact for a sample size fixed beforehand"
 
 
-def clopper_pearson(num_hits: int, num_rows: int, *, level: float = LEVEL) -> tuple[float, float]:
-    """Return the exact two-sided interval of a binomial share (Clopper and Pearson 1934).
-
-    Raises:
-        ValueError: the counts are not 0 <= hits <= rows.
-    """
-    _check_counts(num_hits, num_rows)
-    tail = (1.0 - level) / 2.0
-    low = 0.0 if num_hits == 0 else float(scipy.stats.beta.ppf(tail, num_hits, num_rows - num_hits + 1))
-    high = (
-        1.0
-        if num_hits == num_rows
-        else float(scipy.stats.beta.ppf(1 - tail, num_hits + 1, num_rows - num_hits))
-    )
-    return low, high
-
-
 def hypergeometric_interval(
     num_hits: int, num_rows: int, population: int, *, level: float = LEVEL
 ) -> tuple[float, float]:
@@ -97,12 +79,9 @@ def hypergeometric_interval(
 
 
 def confidence_sequence(
-    num_hits: int, num_rows: int, *, population: int | None = None, level: float = LEVEL
+    num_hits: int, num_rows: int, population: int, *, level: float = LEVEL
 ) -> tuple[float, float]:
-    """Return an interval that is valid at all sample sizes together, with or without replacement.
-
-    ``population`` is the finite number of rows that the sample is drawn from without replacement; None
-    means an endless one.
+    """Return an interval of a finite population's share that is valid at all sample sizes together.
 
     Raises:
         ValueError: the counts do not fit.
@@ -111,8 +90,6 @@ def confidence_sequence(
     if num_rows == 0:
         return 0.0, 1.0
     floor = np.log1p(-level) + _log_mixture(num_hits, num_rows)
-    if population is None:
-        return _binomial_range(num_hits, num_rows, floor)
     fewest, most = num_hits, population - (num_rows - num_hits)
     peak = int(np.clip(round(num_hits / num_rows * population), fewest, most))
 
@@ -125,59 +102,6 @@ def confidence_sequence(
     low = _first_true(inside, fewest, peak)
     high = most - _first_true(lambda step: inside(most - step), 0, most - peak)
     return low / population, high / population
-
-
-def rate_interval(
-    num_hits: int,
-    num_rows: int,
-    *,
-    num_unsure: int = 0,
-    population: int | None = None,
-    is_watched: bool = False,
-    level: float = LEVEL,
-) -> Interval:
-    """Return the interval of a share; rows where the judge was unsure count as misses below and hits above.
-
-    Args:
-        num_hits: rows counted as hits, unsure ones not among them.
-        num_rows: all rows, unsure ones included.
-        num_unsure: rows that may be either.
-        population: rows of the finite set that the sample was drawn from; None for an endless one.
-        is_watched: use a confidence sequence instead of the exact interval.
-        level: probability that the interval holds the true share.
-    """
-
-    def both(hits: int) -> tuple[float, float]:
-        if num_rows == 0:
-            return 0.0, 1.0
-        if is_watched:
-            return confidence_sequence(hits, num_rows, population=population, level=level)
-        if population is None:
-            return clopper_pearson(hits, num_rows, level=level)
-        return hypergeometric_interval(hits, num_rows, population, level=level)
-
-    low = both(num_hits)[0]
-    high = both(num_hits + num_unsure)[1]
-    return Interval(low, high, level, "sequence" if is_watched else "exact", num_hits, num_rows)
-
-
-def _binomial_range(num_hits: int, num_rows: int, floor: float) -> tuple[float, float]:
-    """Bisect the two ends of {p: binomial log-likelihood > floor}; it is concave in p."""
-
-    def inside(share: float) -> bool:
-        likelihood = xlogy(num_hits, share) + xlog1py(num_rows - num_hits, -share)
-        return _log_ways(num_rows, num_hits) + float(likelihood) > floor
-
-    def end(outside: float, within: float) -> float:
-        if inside(outside):
-            return outside
-        for _ in range(60):
-            middle = 0.5 * (outside + within)
-            outside, within = (outside, middle) if inside(middle) else (middle, within)
-        return outside
-
-    peak = num_hits / num_rows
-    return end(0.0, peak), end(1.0, peak)
 
 
 def _log_ways(total: int, part: int) -> float:
@@ -212,8 +136,8 @@ def _first_true(test: Callable[[int], bool], start: int, stop: int) -> int:
     return low
 
 
-def _check_counts(num_hits: int, num_rows: int, population: int | None = None) -> None:
+def _check_counts(num_hits: int, num_rows: int, population: int) -> None:
     if not 0 <= num_hits <= num_rows:
         raise ValueError(f"{num_hits} hits among {num_rows} rows; a count lies in 0..rows.")
-    if population is not None and num_rows > population:
+    if num_rows > population:
         raise ValueError(f"{num_rows} rows drawn from {population}; a sample cannot be larger than its set.")

@@ -2,8 +2,6 @@
 
 With a verified sample every statement carries an interval that covers as often as it says. Without one there
 is only the pool's *guess* (``trust``), and nothing is promised.
-
-T[i, j] = P(given = j | true = i) throughout; rows sum to 1.
 """
 
 from __future__ import annotations
@@ -15,14 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.ground.wording import percent, plural
-from auditor.statistics.rates.intervals import Interval, rate_interval
+from auditor.statistics.rates.intervals import Interval
 from auditor.statistics.rates.parts import part_interval
-from auditor.statistics.rates.verified import NO_CLASS, Verified, row_chunks
+from auditor.statistics.rates.verified import Verified, row_chunks
 
 GUESS_ROWS = 20.0
 """Verified rows that the predictions' guess of the noise rate counts for."""
-PRIOR_ROWS = 5.0
-"""Rows of the predictions' guess that each verified row of T is smoothed with."""
 MIN_CLASS_SIZE = 20
 """Fewer samples than this in a class cannot tell right from wrong."""
 MAX_DOUBTFUL = 0.5
@@ -44,21 +40,6 @@ class NoiseRate:
     """``"interval"`` (from verified rows) or ``"guess"`` (of the pool, nothing promised)."""
     sentence: str
     interval: Interval | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Transition:
-    """T[i, j] = P(given = j | true = i) with a range for every cell."""
-
-    matrix: NDArray[np.float64]
-    """(K, K) rows sum to 1."""
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    kind: str
-    """``"interval"`` (each cell at 95 %) or ``"guess"``."""
-    sentence: str
-    counts: NDArray[np.int64] | None = None
-    """(K, K) verified rows by [true, given]; None for a guess."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +76,7 @@ class ClassPair:
     second_share: float
     """``first_given_second`` as a share of the labels that say ``second``."""
     trades_places: bool
-    """Both shares above TRADING_SHARE, or verified rows show it: labels alone cannot tell which class is which."""
+    """Both shares above TRADING_SHARE: labels alone cannot tell which class is which."""
 
 
 @dataclass(frozen=True)
@@ -147,80 +128,6 @@ def noise_rate_from_verified(
     return NoiseRate(interval.low, point, interval.high, "interval", sentence, interval=interval)
 
 
-def transition_from_verified(
-    given_labels: NDArray[np.integer], verified: Verified, guess: Transition
-) -> Transition:
-    """Return T from verified rows, smoothed with the guess where a class has few of them.
-
-    Every cell's interval is exact for the number of verified rows of its true class and ignores the guess. Where
-    rows stand for different numbers of labels, shares are weighed by these numbers and the interval is that of as
-    many equal rows as they are worth (Kish 1965; Korn and Graubard 1998), which is no longer exact.
-    Rows where the judge was unsure may be of any true class: each end of a cell's interval takes the worse.
-    """
-    num_classes = len(guess.matrix)
-    true_labels = np.asarray(verified.true_labels)
-    known = true_labels > NO_CLASS
-    counts = np.zeros((num_classes, num_classes), dtype=np.int64)
-    given = given_labels[verified.sample_ids]
-    np.add.at(counts, (true_labels[known], given[known]), 1)
-    rows = counts.sum(axis=1)
-    worth, unsure_worth = _worth(verified, num_classes, given)
-    totals = worth.sum(axis=1)
-    matrix = (worth + PRIOR_ROWS * guess.matrix) / (totals[:, None] + PRIOR_ROWS)
-    low, high = np.zeros_like(matrix), np.ones_like(matrix)
-    for i in np.flatnonzero(rows):
-        unsure = unsure_worth[i]
-        for hits, doubtful in np.unique(np.stack([worth[i], unsure], axis=1), axis=0):
-            cells = (worth[i] == hits) & (unsure == doubtful)
-            # Lowest where every unsure row of another given class belongs to i, highest where only these do.
-            fewest, most = (
-                (hits, max(hits, totals[i] + unsure.sum() - doubtful)),
-                (hits + doubtful, totals[i] + doubtful),
-            )
-            low[i, cells] = rate_interval(*fewest, is_watched=verified.is_watched).low
-            high[i, cells] = rate_interval(*most, is_watched=verified.is_watched).high
-    thin = int(np.count_nonzero(rows < MIN_CLASS_SIZE))
-    sentence = f"From {plural(int(rows.sum()), 'verified row')}, each cell with its own 95 % interval." + (
-        f" {thin} of {num_classes} classes {'has' if thin == 1 else 'have'} fewer than {MIN_CLASS_SIZE} verified "
-        "rows: their rows lean "
-        "on the predictions' guess." * (thin > 0)
-    )
-    return Transition(
-        _normalize_rows(matrix),
-        np.minimum(low, matrix),
-        np.maximum(high, matrix),
-        "interval",
-        sentence,
-        counts,
-    )
-
-
-def _worth(
-    verified: Verified, num_classes: int, given: NDArray[np.integer]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Rows, and unsure rows, by [true, given] class: each true class in the equal rows that it is worth."""
-    true_labels = np.asarray(verified.true_labels)
-    weights = verified.weights
-    known = true_labels > NO_CLASS
-    worth = np.zeros((num_classes, num_classes))
-    np.add.at(worth, (true_labels[known], given[known]), weights[known])
-    squares = np.bincount(true_labels[known], weights=weights[known] ** 2, minlength=num_classes)
-    unsure = np.bincount(
-        given[verified.is_unsure], weights=weights[verified.is_unsure], minlength=num_classes
-    )
-    scale = np.divide(worth.sum(axis=1), squares, out=np.ones(num_classes), where=squares > 0)[:, None]
-    # Sums of weights differ in their last digits by the order of the rows.
-    return np.round(worth * scale, 9), np.round(unsure[None, :] * scale, 9)
-
-
-def _normalize_rows(joint: NDArray[np.float64]) -> NDArray[np.float64]:
-    sums = joint.sum(axis=1, keepdims=True)
-    empty = sums[:, 0] <= 0
-    rows: NDArray[np.float64] = np.where(sums > 0, joint, np.eye(len(joint))) / np.where(sums > 0, sums, 1.0)
-    rows[empty] = np.eye(len(joint))[empty]
-    return rows
-
-
 def errors_left(
     noise_rate: NoiseRate, num_labeled: int, *, num_found_wrong: int, num_found_right: int
 ) -> ErrorsLeft:
@@ -259,23 +166,18 @@ def trading_pairs(
     suggested_labels: NDArray[np.integer],
     is_doubtful: NDArray[np.bool_],
     num_classes: int,
-    *,
-    transition: Transition | None = None,
 ) -> list[ClassPair]:
     """Return the pairs of classes with doubtful labels in both directions, strongest two-way flow first.
 
-    Networks that learned two classes the wrong way round doubt none of their labels. Where ``transition`` comes
-    from verified rows, its intervals show such a pair all the same.
+    Networks that learned two classes the wrong way round doubt none of their labels; verified rows of these classes
+    show it (``class_reports``).
     """
     doubtful = is_doubtful & (given_labels >= 0) & (suggested_labels >= 0)
     flow = np.zeros((num_classes, num_classes), dtype=np.int64)
     np.add.at(flow, (given_labels[doubtful], suggested_labels[doubtful]), 1)
     sizes = np.maximum(np.bincount(given_labels[given_labels >= 0], minlength=num_classes), 1)
-    seen = np.zeros((num_classes, num_classes), dtype=bool)
-    if transition is not None and transition.kind == "interval":
-        seen = np.minimum(transition.low, transition.low.T) >= TRADING_SHARE
     pairs = []
-    for first, second in np.argwhere(np.triu((np.minimum(flow, flow.T) >= MIN_FLOW) | seen, k=1)):
+    for first, second in np.argwhere(np.triu(np.minimum(flow, flow.T) >= MIN_FLOW, k=1)):
         outward, back = int(flow[first, second]), int(flow[second, first])
         shares = (outward / sizes[first], back / sizes[second])
         pairs.append(
@@ -286,7 +188,7 @@ def trading_pairs(
                 second_given_first=outward,
                 first_share=float(shares[0]),
                 second_share=float(shares[1]),
-                trades_places=bool(min(shares) >= TRADING_SHARE or seen[first, second]),
+                trades_places=bool(min(shares) >= TRADING_SHARE),
             )
         )
     return sorted(

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.statistics.rates import strata
-from auditor.statistics.rates.intervals import LEVEL, Interval, rate_interval
+from auditor.statistics.rates.intervals import LEVEL, Interval, hypergeometric_interval
 from auditor.statistics.rates.strata import Counts, Stage
 from auditor.statistics.rates.verified import Verified
 
@@ -80,7 +80,8 @@ def part_intervals(
 
 def first_interval(num_hits: int, num_rows: int, population: int) -> Interval:
     """What a first draw will say where it is uniform, no ranking stands before it, and nobody decided anything."""
-    return rate_interval(num_hits, num_rows, population=population, level=1.0 - EXACT_RISK)
+    low, high = hypergeometric_interval(num_hits, num_rows, population, level=1.0 - EXACT_RISK)
+    return Interval(low, high, 1.0 - EXACT_RISK, "exact", num_hits, num_rows)
 
 
 def checkpoints(num_rows: int) -> Iterator[int]:

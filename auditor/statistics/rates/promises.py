@@ -39,7 +39,6 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from auditor.ground.errors import VerificationError
 from auditor.ground.vocabulary import LEVELS
 from auditor.ground.wording import percent, plural
 from auditor.statistics.rates.parts import first_interval, part_interval
@@ -209,7 +208,6 @@ def promise(
     verified: Verified | None,
     q: float,
     *,
-    calibrating: NDArray[np.bool_] | None = None,
     suggested_labels: NDArray[np.integer] | None = None,
 ) -> Promise:
     """Flag as many labels as the verified rows allow at false-discovery rate q, or say why none.
@@ -221,20 +219,17 @@ def promise(
         given_labels: (N,) int, -1 unlabeled.
         verified: the random sample, None or empty without one.
         q: in (0, 1).
-        calibrating: (m,) bool; default: every row that was not trusted.
         suggested_labels: (N,) int, -1 none. With them the promise is about *changing* each flagged label to
             its suggestion: a change is false where the label was right and where the suggestion is not.
 
     Raises:
         ValueError: q is outside (0, 1).
-        VerificationError: a row is named as calibrating although this audit trusted it.
     """
     return promises(
         trust_score,
         given_labels,
         verified,
         levels=(q,),
-        calibrating=calibrating,
         suggested_labels=suggested_labels,
     )[q]
 
@@ -245,7 +240,6 @@ def promises(
     verified: Verified | None,
     *,
     levels: Sequence[float] = LEVELS,
-    calibrating: NDArray[np.bool_] | None = None,
     suggested_labels: NDArray[np.integer] | None = None,
 ) -> dict[float, Promise]:
     """Return the promise at each level; see ``promise``."""
@@ -260,8 +254,7 @@ def promises(
             "wait; unsure is a verdict too): a list that is taken as soon as it looks good can be less clean."
         )
         return {q: _nothing(q, len(trust_score), why) for q in levels}
-    chosen = _calibrating_rows(verified, calibrating) & verified.backing_mask
-    chosen = chosen & np.isfinite(trust_score[verified.sample_ids])
+    chosen = verified.backing_mask & ~verified.trusted_mask & np.isfinite(trust_score[verified.sample_ids])
     if not chosen.any():
         why = "Nothing can be promised: every verified row was trusted or learned from; verify more."
         return {q: _nothing(q, len(trust_score), why) for q in levels}
@@ -328,19 +321,6 @@ def _backing_pool(given_labels: NDArray[np.integer], verified: Verified) -> NDAr
     """(N,) bool: what the backing rows were drawn from uniformly."""
     pool = verified.drawn_from(given_labels)
     return pool if verified.backing_pool is None else pool & np.asarray(verified.backing_pool, dtype=bool)
-
-
-def _calibrating_rows(verified: Verified, calibrating: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-    """(m,) bool; refuses a row that the audit trained on as trusted."""
-    if calibrating is None:
-        return ~verified.trusted_mask
-    both = np.asarray(calibrating, dtype=bool) & verified.trusted_mask
-    if both.any():
-        raise VerificationError(
-            f"verified sample {int(verified.sample_ids[both][0])} was trained on as trusted, so it cannot "
-            f"calibrate the same audit ({int(both.sum())} such rows)."
-        )
-    return np.asarray(calibrating, dtype=bool)
 
 
 def _one_promise(scene: _Scene, q: float) -> Promise:

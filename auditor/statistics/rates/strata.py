@@ -151,8 +151,8 @@ def sequence_range(found: tuple[Counts, ...], level: float) -> tuple[float, floa
     one = found[0]
     if len(found) == 1 and len(one.sizes) == 1:
         size, rows, hits, unsure = one.sizes[0], one.drawn[0], one.hits[0], one.unsure[0]
-        low = confidence_sequence(hits, rows, population=size, level=level)[0] * size
-        high = confidence_sequence(hits + unsure, rows, population=size, level=level)[1] * size
+        low = confidence_sequence(hits, rows, size, level=level)[0] * size
+        high = confidence_sequence(hits + unsure, rows, size, level=level)[1] * size
         return low + one.known_hits, high + one.known_hits + one.known_unsure
     low, high = (_sequence_end(found, one.total, level, upper=upper) for upper in (False, True))
     return low, high

@@ -50,8 +50,6 @@ class Verified:
     """(m,) int in 0..K-1, ``NO_CLASS`` (-1) where none fits, ``UNSURE`` (-2) where nobody could tell."""
     trusted: NDArray[np.bool_] | None = None
     """(m,) bool: this audit trained on the row as trusted, so the row may not calibrate this audit."""
-    calibrates: NDArray[np.bool_] | None = None
-    """(m,) bool, the half that calibrates as its draw fixed it; None = decided by position (see trust)."""
     is_watched: bool = False
     """True where the judge looked at the results before the sample was complete; intervals are then
     confidence sequences."""
@@ -63,11 +61,8 @@ class Verified:
     Their trust says nothing about whether the draw was random."""
     backing: NDArray[np.bool_] | None = None
     """(m,) bool, rows of the one draw that promises rest on, judged to its end; None = all of them."""
-    num_draws: int = 1
     num_waiting: int = 0
     """Drawn rows that wait for a verdict."""
-    largest_draw: int = 0
-    """Rows of the largest draw, judged or not, on which promises rest once nothing waits; 0 = there is one draw."""
     stages: tuple[Stage, ...] = ()
     """The draws in their order where one of them looked at a head more often; empty = all rows together are a
     uniform sample of the pool."""
@@ -137,14 +132,11 @@ class Verified:
             sample_ids=np.asarray(self.sample_ids)[rows],
             true_labels=np.asarray(self.true_labels)[rows],
             trusted=part(self.trusted),
-            calibrates=part(self.calibrates),
             is_watched=self.is_watched,
             pool=self.pool,
             treated=self.treated,
             backing=part(self.backing),
-            num_draws=self.num_draws,
             num_waiting=self.num_waiting,
-            largest_draw=self.largest_draw,
             stages=tuple(stage.subset(rows) for stage in self.stages),
             backing_pool=self.backing_pool,
             backing_words=self.backing_words,
@@ -162,7 +154,6 @@ class Verified:
         for name, array in (
             ("true_labels", labels),
             ("trusted", self.trusted),
-            ("calibrates", self.calibrates),
             ("backing", self.backing),
         ):
             if array is not None and np.shape(array) != ids.shape:

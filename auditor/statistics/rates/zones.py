@@ -39,7 +39,6 @@ class ZonedDraw:
 
     def judged(self, true_labels: NDArray[np.integer], num_samples: int, **roles: bool) -> Verified:
         """This draw alone with the verdicts (n,), judged to its end."""
-        num = len(self.sample_ids)
         pool = np.zeros(num_samples, dtype=bool)
         pool[self.head] = True
         return Verified(
@@ -48,8 +47,7 @@ class ZonedDraw:
             backing=pool[self.sample_ids],
             backing_pool=pool,
             backing_words=f"the {len(self.head):,} most suspicious labels",
-            stages=(self.stage(num_samples, np.ones(num, dtype=bool)),),
-            largest_draw=num,
+            stages=(self.stage(num_samples, np.ones(len(self.sample_ids), dtype=bool)),),
             **roles,  # type: ignore[arg-type]
         )
 

@@ -1,6 +1,6 @@
 """How far each label is to be trusted: witnesses, one pool of them, and what is read off it."""
 
-from auditor.statistics.trust.combining import Calibrated, Combined, Guess, Votes, combine
+from auditor.statistics.trust.combining import Calibrated, Combined, Votes, combine
 from auditor.statistics.trust.pool import UNKNOWN, CrossFit, Pool, told
 from auditor.statistics.trust.predictions import (
     probabilities_from_array,
@@ -21,7 +21,6 @@ __all__ = [
     "Calibrated",
     "Combined",
     "CrossFit",
-    "Guess",
     "Pool",
     "Reading",
     "Votes",

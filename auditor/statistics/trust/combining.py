@@ -3,7 +3,7 @@
 1. ``CrossFit``: what the witnesses count, and what each class is given as (``pool``).
 2. ``Reading``: trust, and the likeliest other class (``reading``).
 3. ``Votes``: how the witnesses part.
-4. ``Guess``: the share of wrong labels and T, each with its range.
+4. ``NoiseRate``: the share of wrong labels with its range.
 5. ``Calibrated``: the probabilities with what verified rows say of them, and the suggested cut.
 """
 
@@ -20,7 +20,6 @@ from auditor.statistics.annotators import Answers, Consensus, consensus
 from auditor.statistics.rates import (
     UNLABELED,
     NoiseRate,
-    Transition,
     Verified,
     calibrate,
     check_draws,
@@ -56,14 +55,6 @@ class Votes:
 
 
 @dataclass(frozen=True, eq=False)
-class Guess:
-    """How many labels are wrong, and which classes they move between, by the pool alone."""
-
-    noise_rate: NoiseRate
-    transition: Transition
-
-
-@dataclass(frozen=True, eq=False)
 class Calibrated:
     """What is shown of each label."""
 
@@ -90,7 +81,8 @@ class Combined:
     """False where a model for which every label is right explains them as well (``evidence``)."""
     reading: Reading
     votes: Votes
-    guess: Guess
+    guess: NoiseRate
+    """How many labels are wrong by the pool alone."""
     calibrated: Calibrated
     consensus: Consensus | None = None
     """Where several annotators answered."""
@@ -223,27 +215,17 @@ def _votes(
     return Votes(against, spread.astype(np.float32), correlations)
 
 
-def _guess(fits: CrossFit, reading: Reading, num_labeled: int, *, is_fitted: bool) -> Guess:
+def _guess(fits: CrossFit, reading: Reading, num_labeled: int, *, is_fitted: bool) -> NoiseRate:
     """The mean of 1 - trust. From below by leaving out one part after the other (delete-a-group jackknife) and by
     what a pool of weak witnesses takes for wrong, from above by what the pool would not have said itself.
     """
-    matrix = fits.transition if is_fitted else np.eye(len(fits.transition))
-    low, point, high = 0.0, 0.0, 1.0
-    cells = np.zeros_like(matrix), np.ones_like(matrix)
-    if num_labeled:
-        point = _mean_lack(reading.trust_score)
+    low, point, high = 0.0, _mean_lack(reading.trust_score), 1.0
     if is_fitted and num_labeled:
-        reach = float(_reach(np.array([pool.rate for pool in fits.pools])))
-        reach += max(FALSE_LABELS, 4 * len(matrix)) / num_labeled
+        reach = _reach(np.array([pool.rate for pool in fits.pools]))
+        reach += max(FALSE_LABELS, 4 * len(fits.transition)) / num_labeled
         low, high = max(0.0, point - reach), max(point, _mean_lack(reading.support))
-        reach_of_cells = _reach(np.array([pool.transition for pool in fits.pools]))
-        cells = np.clip(matrix - reach_of_cells, 0.0, 1.0), np.clip(matrix + reach_of_cells, 0.0, 1.0)
     sentence = guess_sentence(low, point, high, num_labeled, is_fitted=is_fitted)
-    of_classes = "What the pool takes each class to be given as; verify a random sample to know."
-    return Guess(
-        NoiseRate(low, point, high, "guess", sentence),
-        Transition(matrix, *cells, "guess", of_classes if is_fitted else "Nothing is known."),
-    )
+    return NoiseRate(low, point, high, "guess", sentence)
 
 
 def _mean_lack(shares: NDArray[np.float64]) -> float:
@@ -252,11 +234,10 @@ def _mean_lack(shares: NDArray[np.float64]) -> float:
     return float(1.0 - known.mean()) if len(known) else 0.0
 
 
-def _reach(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Half the 95 % interval of a mean over ``PARTS`` fits (PARTS, ...), each without a part."""
-    beyond = np.asarray(values - values.mean(axis=0))
+def _reach(values: NDArray[np.float64]) -> float:
+    """Half the 95 % interval of a mean over (PARTS,) fits, each without a part."""
     quantile = scipy.stats.t.ppf(0.975, PARTS - 1)
-    return np.asarray(quantile * np.sqrt((PARTS - 1) / PARTS * (beyond**2).sum(axis=0)))
+    return float(quantile * np.sqrt((PARTS - 1) / PARTS * ((values - values.mean()) ** 2).sum()))
 
 
 def _calibrated(

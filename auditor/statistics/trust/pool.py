@@ -45,8 +45,6 @@ PRIOR_ROWS = 0.5
 """Labels that each class has in advance, spread over all classes; one more is right."""
 PARTS = 5
 """Of the samples: fitted is with all but one, read is that one."""
-START_RATE = 0.05
-"""Share of T at the start of a fit that is spread over all classes, so that no cell begins at 0."""
 ROUNDS = 10
 """Of EM for T alone."""
 MOST_STEPS = 100
@@ -77,8 +75,6 @@ class Pool:
     """(K,) b."""
     transition: NDArray[np.float64]
     """(K, K) T [true, given], rows sum to 1."""
-    log_likelihood: float = 0.0
-    """Mean over the samples of the fit, with what a, b and T have in advance."""
     rate: float = 0.0
     """Share of wrong labels among the samples of the fit: mean of 1 - P(true = given | sample, given)."""
 
@@ -186,7 +182,7 @@ def told(
         pooled = pool.true(sheet) * sheet.possible
         first = pooled * pool.given_as(sheet)
         first /= first.sum(axis=1, keepdims=True) + LEAST_SUM
-        transition, posterior, _ = _by_em(pooled, first, cells, num_classes)
+        transition, posterior = _by_em(pooled, first, cells, num_classes)
         pools.append(
             dataclasses.replace(pool, transition=shrunk(transition, _wrong(posterior, cells, num_classes)))
         )
@@ -206,13 +202,14 @@ def all_alike(names: Sequence[str], num_samples: int, num_classes: int) -> Cross
 def fit(sheet: Sheet, num_classes: int) -> Pool:
     """Find a, b and T by L-BFGS; T by square roots, in which its information is the same everywhere.
 
-    From the likeliest of these: all witnesses alike, or one alone, with the T that EM finds for it.
+    From all witnesses alike with the T that EM finds for them; from T near I it ends in worse places.
     """
     num_witnesses, num_rows = len(sheet.logs), max(1, len(sheet.given))
     cells = _cells(sheet, num_classes)
-    start = _best_start(sheet, cells, num_classes)
-    spread = (1 - START_RATE) * start.transition + START_RATE / num_classes
-    first = np.concatenate([start.weights, start.bias, np.sqrt(spread).ravel()])
+    alike = Pool(np.full(num_witnesses, 1 / num_witnesses), np.zeros(num_classes), np.empty(0))
+    pooled = alike.true(sheet) * sheet.possible
+    transition, _ = _by_em(pooled, pooled, cells, num_classes)
+    first = np.concatenate([alike.weights, alike.bias, np.sqrt(transition).ravel()])
     bounds = [(0.0, None)] * num_witnesses + [(None, None)] * num_classes + [(1e-6, None)] * num_classes**2
     prior = _prior(num_classes)
 
@@ -248,7 +245,7 @@ def fit(sheet: Sheet, num_classes: int) -> Pool:
     )
     weights, bias, roots = _parted(best.x, num_witnesses, num_classes)
     squares = roots**2
-    found = Pool(weights, bias, squares / squares.sum(axis=1, keepdims=True), -float(best.fun))
+    found = Pool(weights, bias, squares / squares.sum(axis=1, keepdims=True))
     wrong = _wrong(found.posterior(sheet), cells, num_classes)
     found = dataclasses.replace(found, transition=shrunk(found.transition, wrong))
     right = found.posterior(sheet)[sheet.classes == sheet.given[:, None]]
@@ -323,29 +320,16 @@ def shrunk(transition: NDArray[np.float64], wrong: NDArray[np.float64]) -> NDArr
     return np.asarray(found)
 
 
-def _best_start(sheet: Sheet, cells: NDArray[np.int64], num_classes: int) -> Pool:
-    num_witnesses = len(sheet.logs)
-    alone = np.eye(num_witnesses) if num_witnesses > 1 else np.empty((0, 1))
-    found = []
-    for weights in [np.full(num_witnesses, 1 / num_witnesses), *alone]:
-        pool = Pool(weights, np.zeros(num_classes), np.eye(num_classes))
-        pooled = pool.true(sheet) * sheet.possible
-        transition, _, likely = _by_em(pooled, pooled, cells, num_classes)
-        found.append(Pool(weights, pool.bias, transition, float(np.log(likely, dtype=np.float64).sum())))
-    return max(found, key=lambda one: one.log_likelihood)
-
-
 def _by_em(
     pooled: NDArray[np.float32], posterior: NDArray[np.float32], cells: NDArray[np.int64], num_classes: int
-) -> tuple[NDArray[np.float64], NDArray[np.float32], NDArray[np.float32]]:
-    """T for ``pooled`` (n, C), the posterior (n, C) under it and each sample's likelihood (n, 1)."""
+) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
+    """T for ``pooled`` (n, C), and the posterior (n, C) under it."""
     for _ in range(ROUNDS):
         counts = _sums(posterior, cells, num_classes) + _prior(num_classes)
         transition = counts / counts.sum(axis=1, keepdims=True)
         joint = pooled * transition.astype(np.float32).ravel()[cells]
-        likely = joint.sum(axis=1, keepdims=True) + LEAST_SUM
-        posterior = joint / likely
-    return transition, posterior, likely
+        posterior = joint / (joint.sum(axis=1, keepdims=True) + LEAST_SUM)
+    return transition, posterior
 
 
 def _parted(

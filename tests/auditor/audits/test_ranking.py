@@ -105,7 +105,7 @@ def test_anew__what_a_random_draw_backs_does_not_move(pooled: tuple[Digits, int]
     assert not after["rank"].equals(before["rank"])
     pd.testing.assert_frame_equal(after.drop(columns="rank"), before.drop(columns="rank"))
     assert {q: one.flags.tolist() for q, one in statements.promises(standing).items()} == promised
-    assert statements.transition(standing).kind == guess.kind == "interval"
+    assert statements.noise_rate(standing).point == guess.point
     head = drawing.draw("digits", 40, purpose="promises").head
     trust = after.trust_score.loc[head].to_numpy()
     assert np.all(np.diff(trust) >= 0)  # a further draw reads trust, not the order of the list

@@ -21,6 +21,8 @@ from sqlmodel import SQLModel
 
 from auditor.catalog import datasets, migrations, schema
 from auditor.catalog.db import close_all, session
+from auditor.catalog.models import Typed
+from auditor.catalog.records import AuditSummary
 from auditor.ground.errors import AuditorError
 from tests.auditor.catalogs import add_dataset, at_once
 from tests.helpers import WAIT_S
@@ -167,3 +169,9 @@ def test_prepare__several_processes_may_open_a_new_one_at_once(home: Path) -> No
     )
     begun = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(4)]
     assert [process.communicate(timeout=WAIT_S)[0].strip() for process in begun] == [b"0"] * 4
+
+
+def test_summary__of_an_earlier_version_is_read_without_what_nobody_asks_for_any_more() -> None:
+    stored = {"settled_at": "2026-11-20T10:00:00", "transition": {"matrix": [[1.0]]}}
+    kept = Typed(AuditSummary).process_result_value(stored, None)
+    assert kept == AuditSummary(settled_at="2026-11-20T10:00:00")

@@ -73,7 +73,7 @@ def digits_report():
     found = combine([make_witness(world, n, 5.0) for n in "ab"], world.given_labels, 10, verified=verified)
     names = [f"digit {k}" for k in range(9)] + [NASTY]
     trust, suggested, shown = found.reading.trust_score, found.reading.other_label, found.calibrated
-    rate = noise_rate_from_verified(world.given_labels, verified, found.guess.noise_rate)
+    rate = noise_rate_from_verified(world.given_labels, verified, found.guess)
     pairs = trading_pairs(world.given_labels, suggested, shown.is_label_issue, 10)
     intervals = part_intervals(world.given_labels, verified, verified.is_wrong(world.given_labels), 10)
     worst = np.argsort(trust)[:12]

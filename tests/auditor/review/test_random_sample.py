@@ -50,7 +50,6 @@ def test_standing__holds_the_latest_verdict(audited: tuple[Digits, int]) -> None
     found = verifying.rows(1)
     assert found.sample_ids.tolist() == [a, b, c]
     assert found.true_labels.tolist() == [3, NO_CLASS, UNSURE]
-    assert found.calibrates.tolist() == [True, False, True]
     assert found.is_watched
     blind.undo(draw.id, a, reviewer="ada")
     assert (draw.id, a) in blind.pending(1)
@@ -66,7 +65,6 @@ def test_standing__a_sample_that_was_passed_over_counts_as_unsure(audited: tuple
     found = verifying.rows(1)
     assert found.sample_ids.tolist() == draw.sample_ids[:4]  # the last two wait, nobody passed them over
     assert np.flatnonzero(found.is_unsure).tolist() == [1]
-    assert found.calibrates.tolist() == [True, False, True, False]
 
 
 def test_record__a_suspect_cannot_be_smuggled_in(audited: tuple[Digits, int]) -> None:
@@ -131,16 +129,12 @@ def test_statements__taken_back_verdicts_leave_the_guess(audited: tuple[Digits, 
     draw = verify_truthfully(digits, 60)
     settle.settle(audit_id)
     standing = statements.load(audit_id)
-    assert (statements.noise_rate(standing).kind, statements.transition(standing).kind) == (
-        "interval",
-        "interval",
-    )
+    assert statements.noise_rate(standing).kind == "interval"
     for sample_id in draw.sample_ids:
         blind.undo(draw.id, sample_id, reviewer="ada")
     standing = statements.load(audit_id)
     assert statements.noise_rate(standing) == guess
     assert statements.noise_rate_now(standing.audit) == guess
-    assert statements.transition(standing).kind == "guess"
 
 
 def test_second_audit__reviewed_suspects_do_not_refuse_the_sample(audited: tuple[Digits, int]) -> None:
@@ -214,7 +208,7 @@ def test_standing__promises_rest_on_the_largest_draw_that_is_judged_to_its_end(
     for sample_id in second.sample_ids[:-1]:
         blind.record(second.id, sample_id, "label", label=int(digits.true_labels[sample_id]), reviewer="ada")
     found = verifying.rows(1)
-    assert (found.num_draws, found.num_waiting, found.largest_draw) == (2, 1, 100)
+    assert found.num_waiting == 1
     np.testing.assert_array_equal(found.sample_ids[found.backing_mask], first.sample_ids)
     blind.record(second.id, second.sample_ids[-1], "unsure", reviewer="ada")
     found = verifying.rows(1)

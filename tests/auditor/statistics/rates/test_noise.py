@@ -1,4 +1,4 @@
-"""Statements about the whole data set: rates, T, what is left, pairs and classes nobody can judge."""
+"""Statements about the whole data set: rates, what is left, pairs and classes nobody can judge."""
 
 import numpy as np
 import pytest
@@ -6,23 +6,15 @@ import pytest
 from auditor.statistics import part_intervals
 from auditor.statistics.rates.noise import (
     NoiseRate,
-    Transition,
     class_reports,
     errors_left,
     noise_rate_from_verified,
     trading_pairs,
-    transition_from_verified,
 )
 from auditor.statistics.rates.verified import NO_CLASS, UNSURE, Verified
 from tests.auditor.statistics.worlds import make_world
 
 NAMES = ["cat", "dog", "owl"]
-
-
-def guessed(world):
-    """A guess of T that is the truth, with a range that says nothing."""
-    truth = world.transition
-    return Transition(truth, np.zeros_like(truth), np.ones_like(truth), "guess", "A guess.")
 
 
 def test_noise_rate_from_verified__covers_over_300_draws():
@@ -63,43 +55,6 @@ def test_noise_rate_from_verified__the_first_verdicts_do_not_throw_the_point_ove
     # Where the rows leave no room for the guess, it gives way.
     clean = noise_rate_from_verified(given, Verified(np.arange(900), np.zeros(900, dtype=int)), guess)
     assert clean.point == clean.high < 0.002
-
-
-def test_transition_from_verified__cells_cover():
-    """Every cell's interval holds the cell's share at least 95 % of the time, averaged over cells and draws."""
-    world = make_world(4_000, 3, rate=0.3, seed=1)
-    truth = world.transition
-    guess = guessed(world)
-    inside = []
-    for seed in range(60):
-        found = transition_from_verified(world.given_labels, world.verify(150, seed), guess)
-        inside.append((found.low <= truth) & (truth <= found.high))
-        np.testing.assert_allclose(found.matrix.sum(axis=1), 1.0)
-    assert np.mean(inside) >= 0.95
-
-
-def test_transition_from_verified__unsure_rows_widen_the_cells_that_they_may_belong_to():
-    """The judge cannot tell half of the wrong labels: the shares among the rest alone would be too low."""
-    world = make_world(4_000, 3, rate=0.3, seed=1)
-    truth = world.transition
-    guess = guessed(world)
-    inside = []
-    for seed in range(60):
-        sample = world.verify(300, seed)
-        wrong = np.flatnonzero(sample.is_wrong(world.given_labels))
-        sample.true_labels[wrong[::2]] = UNSURE
-        found = transition_from_verified(world.given_labels, sample, guess)
-        inside.append((found.low <= truth) & (truth <= found.high))
-    assert np.mean(inside, axis=0).min() >= 0.95
-
-
-def test_transition_from_verified__ignores_rows_without_a_class():
-    world = make_world(100, 3)
-    guess = guessed(world)
-    labels = np.array([0, 1, NO_CLASS, UNSURE])
-    found = transition_from_verified(world.given_labels, Verified(np.arange(4), labels), guess)
-    assert found.counts.sum() == 2
-    assert "3 of 3 classes have fewer than 20 verified rows" in found.sentence
 
 
 def rate_between(low, point, high, kind="interval"):
@@ -149,21 +104,14 @@ def test_trading_pairs__both_directions_count():
     assert pair.trades_places is True
 
 
-def test_trading_pairs__verified_rows_show_a_swap_that_the_networks_learned():
+def test_class_reports__verified_rows_show_a_swap_that_the_networks_learned():
     true = np.repeat([0, 1, 2], 200)
     given = np.array([1, 0, 2])[true]
-    suggested, doubtful = (given + 1) % 3, np.zeros(600, dtype=bool)
-    assert trading_pairs(given, suggested, doubtful, 3) == []
+    doubtful = np.zeros(600, dtype=bool)
     ids = np.random.default_rng(0).permutation(600)[:150]
     verified = Verified(ids, true[ids])
-    guess = guessed(make_world(600, 3))
-    assert trading_pairs(given, suggested, doubtful, 3, transition=guess) == []
-    seen = transition_from_verified(given, verified, guess)
-    (pair,) = trading_pairs(given, suggested, doubtful, 3, transition=seen)
-    assert (pair.first, pair.second, pair.trades_places) == (0, 1, True)
     intervals = part_intervals(given, verified, verified.is_wrong(given), 3)
-    nothing = np.zeros(600)
-    reports = class_reports(given, nothing, doubtful, [], NAMES, intervals=intervals)
+    reports = class_reports(given, np.zeros(600), doubtful, [], NAMES, intervals=intervals)
     assert [one.cannot_be_judged for one in reports] == [True, True, False]
     assert "verified labels are wrong" in reports[0].why
 

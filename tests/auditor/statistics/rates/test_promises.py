@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.ground.errors import VerificationError
 from auditor.statistics.rates.noise import noise_rate_from_verified
 from auditor.statistics.rates.promises import check_exchangeable, promise, promises, what_more_buys
 from auditor.statistics.rates.verified import UNSURE, Decided, Verified
@@ -81,14 +80,6 @@ def test_promise__trusted_rows_break_it():
     standard_error = np.std(broken) / np.sqrt(len(broken))
     assert np.mean(honest) <= 0.2 + 2 * np.std(honest) / np.sqrt(len(honest))
     assert np.mean(broken) > 0.2 + 3 * standard_error
-
-
-def test_promise__refuses_trusted_rows_as_calibration():
-    trust, given_labels, true = score_world(0)
-    ids = np.arange(0, N, 10)
-    verified = Verified(ids, true[ids], trusted=np.arange(len(ids)) == 3)
-    with pytest.raises(VerificationError, match=r"sample 30 was trained on as trusted.*1 such"):
-        promise(trust, given_labels, verified, 0.1, calibrating=np.ones(len(ids), dtype=bool))
 
 
 def test_promise__refuses_rows_from_the_top_of_the_list():
@@ -262,7 +253,7 @@ def test_promise__rests_on_a_draw_that_is_judged_to_its_end():
     told = promise(trust, given_labels, none, 0.2)
     assert not told.is_kept
     assert "is judged (12 of its rows wait" in told.sentence
-    first = Verified(ids, true[ids], backing=np.arange(300) < 200, num_draws=2)
+    first = Verified(ids, true[ids], backing=np.arange(300) < 200)
     told = promise(trust, given_labels, first, 0.2)
     assert "Backed by 200 randomly drawn" in told.sentence
     assert not told.flags[ids].any()

@@ -19,6 +19,7 @@ from auditor.audits import ray_executor
 from auditor.backbones import weights
 from auditor.bridges import fiftyone_door
 from auditor.catalog.db import session
+from auditor.ground import spreadsheets
 from auditor.pictures import coco, decoding
 from auditor.pictures.sources import SourceOptions, open_source
 from benchmarks.papers import s2e_rivals
@@ -65,6 +66,7 @@ NEEDS: dict[str, tuple[tuple[str, ...], str, Callable[[Path], Any]]] = {
     "optuna": (("optuna",), "search", lambda _: importlib.reload(s2e_rivals)),
     "pydicom": (("pydicom",), "dicom", lambda _: decoding.open_image(bytes(128) + b"DICM" + bytes(200))),
     "pillow_heif": (("pillow_heif",), "heic", lambda _: a_photo()),
+    "openpyxl": (("openpyxl",), "excel", lambda place: spreadsheets._as_csv(place / "labels.xlsx")),
     "upath": (("upath",), "remote", lambda _: open_source("http://127.0.0.1/set.parquet", SourceOptions())),
 }
 

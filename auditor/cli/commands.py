@@ -77,7 +77,9 @@ def cli(verbose: bool) -> None:
 @click.option("--path-column", help="Column with image paths; default: found by its name.")
 @click.option("--label-column", help="Column with given labels; default: found by its name.")
 @click.option("--true-label-column", help="Column with known truth, for benchmarks only; never trained on.")
-@click.option("--root", help="Folder or address that paths are relative to.")
+@click.option(
+    "--root", help="Folder or address that paths are relative to; of a folder: links are followed below it."
+)
 @click.option(
     "--class-names",
     type=click.Path(path_type=Path),

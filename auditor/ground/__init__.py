@@ -12,6 +12,7 @@ __all__ = [
     "processes",
     "progress",
     "settings",
+    "spreadsheets",
     "tables",
     "vocabulary",
     "wording",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from auditor.ground import apart
+from auditor.ground import apart, spreadsheets
 from auditor.ground.apart import DiedError
 from auditor.ground.delimited import Delimited
 from auditor.ground.errors import AuditorError
@@ -37,12 +37,12 @@ def read_table(path: Path) -> pd.DataFrame:
     """
     suffix = path.suffix.lower()
     if path.exists() and not path.is_file():
-        raise AuditorError(f"{path} is no regular file; name a .csv, .tsv or .parquet.")
+        raise AuditorError(f"{path} is no regular file; name a .csv, .tsv, .xlsx or .parquet.")
     try:
         if path.stat().st_size > MOST_BYTES:
             raise AuditorError(f"{path} is larger than {MOST_BYTES >> 30} GB; split it.")
-        if suffix in SEPARATORS:
-            with path.open("rb") as stream:
+        if suffix in SEPARATORS or suffix == spreadsheets.SUFFIX:
+            with spreadsheets.open_delimited(path) as stream:
                 return _as_text(Delimited(str(path), stream))
         if suffix == ".parquet":
             import pandas as pd  # half of what a process apart takes to start, and few read tables
@@ -60,7 +60,7 @@ def read_table(path: Path) -> pd.DataFrame:
         raise AuditorError(f"{path} {error}; write it again.") from error
     except (ValueError, OSError, RecursionError) as error:
         raise AuditorError(f"{path} cannot be read as a table: {str(error).splitlines()[0]}") from error
-    raise AuditorError(f"{path} is not a table; use .csv, .tsv or .parquet.")
+    raise AuditorError(f"{path} is not a table; use .csv, .tsv, .xlsx or .parquet.")
 
 
 def _as_text(table: Delimited) -> pd.DataFrame:

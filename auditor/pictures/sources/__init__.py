@@ -53,7 +53,7 @@ from auditor.pictures.sources.rows import (
 from auditor.pictures.sources.segmentation import open_masks, read_mask, split_lists, split_turn
 from auditor.pictures.sources.tables import TableSource, open_table
 from auditor.pictures.sources.tars import TarTree, WebDatasetSource, holds_samples, is_tar
-from auditor.pictures.sources.trees import FolderTree, Images, Tree, ZipTree
+from auditor.pictures.sources.trees import ROOT, FolderTree, Images, Tree, ZipTree, folder_tree
 from auditor.pictures.sources.unpacking import unpack_parquet
 
 __all__ = [
@@ -92,10 +92,10 @@ __all__ = [
 NAMED = ("fiftyone:",)
 """Sources that libraries keep: they are read where those libraries are loaded."""
 TFDS = ("features.json", "dataset_info.json")
-TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
+TABLE_SUFFIXES = (".csv", ".tsv", ".txt", ".xlsx")
 KINDS = (
-    "a folder of class folders, a CSV or TSV, Parquet, a zip or tar, a file of annotations (metadata.jsonl, COCO, "
-    "Label Studio, Labelbox, CVAT, val.txt), .npz, a folder of save_to_disk, an address (s3://, gs://, "
+    "a folder of class folders, a CSV, TSV or .xlsx, Parquet, a zip or tar, a file of annotations (metadata.jsonl, "
+    "COCO, Label Studio, Labelbox, CVAT, val.txt), .npz, a folder of save_to_disk, an address (s3://, gs://, "
     "https://), fiftyone:NAME"
 )
 
@@ -292,14 +292,14 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
         if kinds["arrays"]:
             return ArraySource(path, options)
         if saved is not None:
-            _refuse_outside(path, saved)
+            _refuse_outside(folder_tree(path, options.root), saved)
             return ParquetSource(saved, path, options)
     names = sorted(entry.name for entry in path.iterdir())
     parquet = [path / name for name in names if name.lower().endswith(".parquet")]
+    tree = folder_tree(path, options.root)
     if parquet and not any((path / name).is_dir() for name in names):
-        _refuse_outside(path, parquet)
-        return ParquetSource(parquet, path, options)
-    tree = FolderTree(path)
+        _refuse_outside(tree, parquet)
+        return ParquetSource(parquet, Path(tree.root), options)
     parts = parts_of(tree)
     if parts:
         return _open_parts(tree, parts, options)
@@ -309,20 +309,21 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
             raise _several(path, ["Parquet", "class folders"])
         return source
     except ImportRefusedError as error:
-        tables = [name for name in names if name.lower().endswith((".csv", ".tsv", ".parquet"))]
+        tables = [name for name in names if name.lower().endswith((".csv", ".tsv", ".xlsx", ".parquet"))]
         if error.field is not None:  # a question, or parts of another layout
             _refuse_columns(str(path), "its classes are its folders", options)
             text = f"{error} To import its table, name {path / tables[0]}." if tables else str(error)
             raise ImportRefusedError(text, field=error.field) from None
-        below = [path / name for name, reason in FolderTree(path).walk() if reason is None]
+        listed = list(tree.walk())
+        below = [Path(tree.root) / name for name, reason in listed if reason is None]
         parquet = [file for file in below if file.suffix.lower() == ".parquet"]
         shards = [file for file in below if is_tar(file.name)]
         if parquet and shards:
             raise _several(path, ["Parquet", "tar"]) from None
         if parquet:  # a repository of Hugging Face: data/train-00000-of-00001.parquet, ...
-            return ParquetSource(parquet, path, options)
+            return ParquetSource(parquet, Path(tree.root), options)
         if shards:
-            return WebDatasetSource(shards, path, options)
+            return WebDatasetSource(shards, Path(tree.root), options)
         arrays = {file.parent for file in below if are_arrays(file)}
         if len(arrays) == 1 and are_arrays(inner := arrays.pop()):
             return ArraySource(inner, options)
@@ -330,6 +331,11 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
             raise ImportRefusedError(
                 f"{path} has no sub-folder with images; to import its table, name {path / tables[0]}."
             ) from None
+        unusable = next((each for each in listed if each[1] is not None), None)
+        if unusable is not None:
+            name, reason = unusable
+            text = f"{error} {printable(name.removeprefix(tree.base))} {reason}."
+            raise ImportRefusedError(text, field="root" if ROOT in text else None) from None
         raise
 
 
@@ -337,7 +343,7 @@ def _refuse_several(path: Path, kinds: list[str]) -> None:
     """Ask where files of one kind lie beside those of another, or beside class folders."""
     if kinds:
         try:
-            FolderSource(FolderTree(path))
+            FolderSource(folder_tree(path))
             kinds = [*kinds, "class folders"]
         except ImportRefusedError:
             pass
@@ -353,14 +359,12 @@ def _several(path: Path, kinds: list[str]) -> ImportRefusedError:
     )
 
 
-def _refuse_outside(folder: Path, files: list[Path]) -> None:
-    """A part that is a link out of the folder, or no file, is refused as an image is."""
-    root = folder.resolve()
+def _refuse_outside(tree: FolderTree, files: list[Path]) -> None:
+    """A part that is a link out of the root, or no file, is refused as an image is."""
     for file in files:
-        if not file.resolve().is_relative_to(root):
-            raise ImportRefusedError(
-                f"{file} is a link to a place outside {folder}; copy it there or remove the link."
-            )
+        location = str(file.relative_to(tree.root))
+        if not tree.is_inside(location, is_link=True):
+            raise ImportRefusedError(f"{file} {tree.outside(location)}.")
         if not file.is_file():
             raise ImportRefusedError(f"{file} is no regular file; remove it from the folder.")
 

@@ -39,10 +39,10 @@ class FolderSource:
         self.info = SourceInfo(
             kind=tree.kind,
             root=tree.root,
-            table_file=Path(tree.root).name,
+            table_file=Path(tree.root, tree.base).name if tree.kind == "folder" else Path(tree.root).name,
             read_as=() if self.reading.is_plain else tuple(self.reading.lines()),
             left_out=tuple(self.reading.left_out()),
-            because=self.reading.because,
+            because=_because(self.reading.because, tree),
             is_sure=self.reading.is_sure,
         )
 
@@ -106,6 +106,13 @@ class FolderSource:
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
         """See ``Source``: workers read the files themselves."""
         yield from locations
+
+
+def _because(reason: str, tree: Tree) -> str:
+    """What the reading rests on, and how far links are followed where a root says so."""
+    if tree.kind != "folder" or not tree.base:
+        return reason
+    return "; ".join(filter(None, [reason, f"links are followed below {tree.root}"]))
 
 
 def is_image_name(location: str) -> bool:

@@ -135,7 +135,7 @@ class PartsSource:
 
 def parts_of(tree: FolderTree | ZipTree) -> list[Part]:
     """The parts of a folder or zip; none where no file of labels lies beside images as described above."""
-    folder = ""
+    folder = tree.base
     while True:
         found = next((name for name in NAMES if tree.holds(f"{folder}{name}")), None)
         if found is not None:

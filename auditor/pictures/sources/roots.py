@@ -19,6 +19,7 @@ from auditor.pictures.sources.trees import (
     OutsideError,
     Tree,
     ZipTree,
+    folder_tree,
 )
 
 ROWS_A_BATCH = 10_000
@@ -105,7 +106,7 @@ def _place(root: str | None, default: Path | str) -> FolderTree | ZipTree | Remo
     if root is None:
         root = str(default)
         if not is_remote(root):
-            return FolderTree(Path(root))
+            return folder_tree(Path(root))
     if is_remote(root):
         return RemoteTree(root)
     path = Path(root).expanduser().absolute()

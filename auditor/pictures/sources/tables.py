@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
 from auditor import columns as exported
+from auditor.ground import spreadsheets
 from auditor.ground.delimited import Delimited, Record
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.names import first_twice
@@ -292,5 +294,7 @@ def _refuse_doubled(name: str, header: Sequence[str]) -> None:
 
 
 def open_table(path: Path, tree: Images, options: SourceOptions) -> TableSource:
-    """The table in a plain file."""
-    return TableSource(path.name, open(path, "rb"), tree, options)
+    """The table in a plain file, or in a sheet of Excel."""
+    is_sheet = path.suffix.lower() == spreadsheets.SUFFIX
+    read = replace(options, encoding=None) if is_sheet else options
+    return TableSource(path.name, spreadsheets.open_delimited(path), tree, read)

@@ -29,6 +29,9 @@ UTF8_NAME, BACKSLASH = 0x800, chr(92)
 NOISE = ("__MACOSX", "@eaDir", ".DS_Store", "Thumbs.db", "desktop.ini")
 
 
+ROOT = "set the root to"
+
+
 class PathError(ValueError):
     """A path that cannot be used; the text says why and what to do."""
 
@@ -70,39 +73,38 @@ class Tree(Images, Protocol):
 
 
 class FolderTree:
-    """Files in a folder."""
+    """Files in a folder. Links are followed where they lead to a place below the root, and never out of it."""
 
-    kind, base = "folder", ""
+    kind = "folder"
 
-    def __init__(self, root: Path) -> None:
-        """``root`` must be a folder."""
-        self.root = str(root)
+    def __init__(self, root: Path, base: str = "") -> None:
+        """``root`` must be a folder; ``base``: the folder below it that is meant, with its slash."""
+        self.root, self.base = str(root), base
         self._real_root = os.path.realpath(root)
+        self._real_base = os.path.realpath(root / base)
         self._safe_folders: dict[str, bool] = {}
 
     def locate(self, text: str) -> str:
         """See ``Images``. An absolute path is accepted where it lies below the root."""
-        for candidate in _spellings(text):
-            location = self._relative(candidate)
+        spelled = [self._relative(candidate) for candidate in _spellings(text)]
+        for location in dict.fromkeys(base + one for one in spelled for base in (self.base, "")):
             full = os.path.join(self.root, location)
             try:
                 mode = os.lstat(full).st_mode
             except (OSError, ValueError):
                 continue
             if not self.is_inside(location, is_link=stat.S_ISLNK(mode)):
-                raise PathError(
-                    f"is a link to a place outside {self.root}; copy the file there or set another root"
-                )
+                raise PathError(self.outside(location))
             if not os.path.isfile(full):
                 raise PathError("is a folder or a special file, not an image; correct the path")
             return location
         raise MissingError(f"does not exist in {self.root}; correct the path or set another root")
 
     def walk(self) -> Iterator[tuple[str, str | None]]:
-        """See ``Tree``; links to folders are not followed, for they may turn in circles."""
-        yield from self._walk("", 0)
+        """See ``Tree``; a folder that links lead to is read once, and never in a circle."""
+        yield from self._walk(self.base.rstrip("/"), 0, set())
 
-    def _walk(self, folder: str, depth: int) -> Iterator[tuple[str, str | None]]:
+    def _walk(self, folder: str, depth: int, followed: set[str]) -> Iterator[tuple[str, str | None]]:
         try:
             with os.scandir(os.path.join(self.root, folder)) as entries:
                 ordered = sorted(entries, key=lambda entry: entry.name)
@@ -114,18 +116,38 @@ class FolderTree:
             if entry.name in NOISE or entry.name.startswith("."):
                 continue
             if entry.is_symlink() and not self.is_inside(location, is_link=True):
-                yield location, f"is a link to a place outside {self.root}; copy it there or remove the link"
+                yield location, self.outside(location)
             elif entry.is_symlink() and not os.path.exists(entry.path):  # or to itself
                 yield location, "is a link to nothing; put the file there or remove the link"
-            elif entry.is_dir(follow_symlinks=False):
+            elif entry.is_dir(follow_symlinks=False) or (
+                entry.is_dir() and self._leads_on(entry.path, followed)
+            ):
                 if depth < MAX_DEPTH:
-                    yield from self._walk(location, depth + 1)
+                    yield from self._walk(location, depth + 1, followed)
                 else:
                     yield location, f"lies more than {MAX_DEPTH} folders deep; move it further up"
             elif entry.is_dir():
-                yield location, "is a link to another folder; copy the folder there or remove the link"
+                yield location, "is a link to a folder that is read already; remove the link"
             elif entry.is_file():
                 yield location, None
+
+    def _leads_on(self, link: str, followed: set[str]) -> bool:
+        """Whether a link leads to a folder that is read through no other name, and not round in a circle."""
+        real, base = os.path.realpath(link), self._real_base
+        here = os.path.realpath(os.path.dirname(link))
+        turns = any(f"{place}/".startswith(real.rstrip("/") + "/") for place in (here, base))
+        inside = real.startswith(base.rstrip("/") + "/") and not is_noise(os.path.relpath(real, base))
+        if turns or inside or real in followed:
+            return False
+        followed.add(real)
+        return True
+
+    def outside(self, location: str) -> str:
+        """Why a link that leads out of the root is not followed, and what to do."""
+        target = os.path.realpath(os.path.join(self.root, location))
+        both = os.path.commonpath([self._real_root, target])
+        remedy = f"{ROOT} {both}, which holds both, or " if both.count("/") > 1 else ""
+        return f"is a link to {printable(target)}, outside {self.root}; {remedy}copy it there"
 
     def listed(self, folder: str) -> tuple[list[str], list[str]]:
         """(names of files, names of folders) in a folder; hidden ones are left out."""
@@ -264,6 +286,27 @@ def _damage_named(name: str) -> Iterator[None]:
         yield
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise ImportRefusedError(f"{printable(name)} cannot be unpacked ({error}); zip it again.") from error
+
+
+def folder_tree(folder: Path, root: str | None = None) -> FolderTree:
+    """The tree of a folder, whose links are followed below ``root``.
+
+    Without one they are followed below the folder itself; below the repository where it lies in the cache of
+    Hugging Face's hub, whose snapshots are links to its blobs.
+
+    Raises:
+        ImportRefusedError: the folder does not lie below ``root``.
+    """
+    hubs = [place.parent for place in (folder, *folder.parents) if place.name == "snapshots"]
+    hub = next((place for place in hubs if (place / "blobs").is_dir()), folder)
+    within = hub if root is None else Path(root).expanduser().absolute()
+    if not folder.is_relative_to(within):
+        raise ImportRefusedError(
+            f"{folder} does not lie below the root {within}; name a folder that holds it and what links lead to.",
+            field="root",
+        )
+    base = folder.relative_to(within).as_posix()
+    return FolderTree(within, "" if base == "." else f"{base}/")
 
 
 def checked_relative(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.ground import apart
+from auditor.ground import apart, spreadsheets
 from auditor.ground.delimited import Delimited
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import read_npy
@@ -119,7 +119,7 @@ def probabilities_from_cells(
 
 
 def read_predictions(path: Path, *, what: str = "probabilities") -> pd.DataFrame | NDArray[Any]:
-    """Read a table of probabilities (``what``) from ``.csv``, ``.tsv`` or ``.parquet``, or an array from ``.npy``.
+    """Read a table (CSV, TSV, ``.xlsx``, Parquet) or an array (``.npy``) of probabilities (``what``).
 
     Nothing in an array's file is ever unpickled.
 
@@ -128,7 +128,7 @@ def read_predictions(path: Path, *, what: str = "probabilities") -> pd.DataFrame
     """
     import pandas as pd
 
-    kinds = f"a .csv, .tsv, .parquet or .npy of {what}"
+    kinds = f"a .csv, .tsv, .xlsx, .parquet or .npy of {what}"
     if not path.is_file():
         why = "is no regular file" if path.exists() else "does not exist"
         raise ImportRefusedError(f"{path} {why}; give {kinds}.")
@@ -138,7 +138,7 @@ def read_predictions(path: Path, *, what: str = "probabilities") -> pd.DataFrame
             return read_npy(path)
         if kind == ".parquet":
             return apart.call(pd.read_parquet, path)
-        if kind in (".csv", ".tsv"):
+        if kind in (".csv", ".tsv", spreadsheets.SUFFIX):
             return _read_delimited(path)
     except ImportRefusedError:
         raise
@@ -151,16 +151,17 @@ def read_predictions(path: Path, *, what: str = "probabilities") -> pd.DataFrame
 def _read_delimited(path: Path) -> pd.DataFrame:
     import pandas as pd
 
-    with path.open("rb") as stream:
+    with spreadsheets.open_delimited(path) as stream:
         found = Delimited(str(path), stream, refused=ImportRefusedError)
-    table = pd.read_csv(
-        path,
-        sep=found.separator,
-        encoding=found.encoding,
-        skiprows=1 if found.is_declared else 0,
-        dtype={"filepath": str},
-        index_col=False,
-    )
+        stream.seek(0)
+        table = pd.read_csv(
+            stream,
+            sep=found.separator,
+            encoding=found.encoding,
+            skiprows=1 if found.is_declared else 0,
+            dtype={"filepath": str},
+            index_col=False,
+        )
     for column in table.columns if found.separator != "," else ():
         cells = table[column]
         if cells.dtype == object and cells.dropna().astype(str).str.fullmatch(DECIMAL_COMMA).all():

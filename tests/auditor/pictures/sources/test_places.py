@@ -92,10 +92,62 @@ def test_folder__what_lies_wrong_is_named(tmp_path: Path) -> None:
     _, problems = split_rows(opened(root))
     assert {p.file: p.text.split(";")[0] for p in problems} == {
         " /blank.png": "is in a folder whose name is blank",
-        "1/out.png": f"is a link to a place outside {root}",
-        "loop": "is a link to another folder",
+        "1/out.png": f"is a link to {tmp_path}/secret.png, outside {root}",
+        "loop": "is a link to a folder that is read already",
         "stray.png": "is next to the class folders",
     }
+
+
+def _linked(tmp_path: Path) -> tuple[Path, Path]:
+    """A folder with links to a store beside it as class folders, and a snapshot of the hub with links to blobs."""
+    store, hub = write_folder(tmp_path / "data" / "store", 10), tmp_path / "models--us--it"
+    linked, snapshot = tmp_path / "data" / "set", hub / "snapshots" / "abc"
+    linked.mkdir()
+    (hub / "blobs").mkdir(parents=True)
+    for each in sorted(store.iterdir()):
+        (linked / each.name).symlink_to(f"../store/{each.name}")
+        (snapshot / each.name).mkdir(parents=True)
+        for picture in each.iterdir():
+            picture_of_hub = hub / "blobs" / f"{each.name}{picture.name}"
+            picture_of_hub.write_bytes(picture.read_bytes())
+            (snapshot / each.name / picture.name).symlink_to(f"../../../blobs/{picture_of_hub.name}")
+    return linked, snapshot
+
+
+def test_folder__links_are_followed_below_the_root_and_in_the_cache_of_the_hub(tmp_path: Path) -> None:
+    linked, snapshot = _linked(tmp_path)
+    for source in (opened(linked, root=str(linked.parent)), opened(snapshot)):
+        rows, problems = split_rows(source)
+        assert not problems
+        assert len(rows) == 10
+        assert all(row.label == row.filepath.split("/")[0] for row in rows), "paths begin at the folder"
+        assert "links are followed below" in source.info.because
+        for row in rows:
+            kept = tmp_path / "data" / "store" / row.filepath
+            assert read_bytes(source.info.root, row.location) == kept.read_bytes()
+
+
+def test_folder__a_link_out_of_the_root_is_named_with_the_root_that_holds_both(tmp_path: Path) -> None:
+    linked, snapshot = _linked(tmp_path)
+    with pytest.raises(
+        ImportRefusedError, match=r"0 is a link to .*/store/0, outside .*set the root to .*/data,"
+    ) as at:
+        opened(linked)
+    assert at.value.field == "root"
+    with pytest.raises(ImportRefusedError, match="does not lie below the root"):
+        opened(linked, root=str(linked / "0"))
+    (snapshot / "0" / "out.png").symlink_to(tmp_path / "data" / "store" / "0")
+    assert [problem.file for problem in split_rows(opened(snapshot))[1]] == ["0/out.png"]
+
+
+def test_folder__links_turn_in_no_circle_and_nothing_is_read_twice(tmp_path: Path) -> None:
+    linked, _ = _linked(tmp_path)
+    (linked / "again").symlink_to("../store/0")
+    (linked / "up").symlink_to("..")
+    (linked.parent / "store" / "1" / "back").symlink_to("../../store/2")
+    rows, problems = split_rows(opened(linked, root=str(linked.parent), layout="classes"))
+    assert len(rows) == 10
+    assert sorted(problem.file for problem in problems) == ["2", "again", "up"]
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, name: str, refused: Path) -> None:

@@ -194,11 +194,17 @@ def consensus(task: Task) -> Row:
 
 def pooled(task: Task) -> Combined:
     """What the product makes of the engines of a run, whose arrays are here (``has_run``)."""
-    witnesses = []
+    return combine(kept_witnesses(task.run), task.given, task.num_classes)
+
+
+def kept_witnesses(run: Run) -> list[Witness]:
+    """The engines of a run whose arrays are here."""
+    found = []
     for name in ENGINES:
-        with np.load(_file(task.run, name)) as stored:
-            witnesses.append(Witness(name, stored["trust"], stored["probs"], bool(stored["out"])))
-    return combine(witnesses, task.given, task.num_classes)
+        if _file(run, name).exists():
+            with np.load(_file(run, name)) as stored:
+                found.append(Witness(name, stored["trust"], stored["probs"], bool(stored["out"])))
+    return found
 
 
 def has_run(run: Run) -> bool:

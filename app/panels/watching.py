@@ -11,8 +11,8 @@ from app.session.failures import shown
 from app.session.words import plain
 from auditor.audits import arrays, plan
 from auditor.audits.plan import AuditOverview, EngineProgress
+from auditor.audits.statements import no_suspects
 from auditor.catalog.records import Audit, Dataset
-from auditor.ground.wording import no_suspects
 from auditor.review import blind
 
 POLL_S = 1.0
@@ -69,7 +69,7 @@ def _land(dataset: Dataset, audit: Audit) -> None:
     is_unverified = not blind.num_judged(dataset.id)
     about = "About " if is_unverified and number else ""  # a guess until people have looked at random samples
     many = f"{about}{words.plural(number, 'suspect')} among {words.plural(dataset.num_samples, 'label')}"
-    st.subheader(many if number else no_suspects(is_order_alone=audit.summary.is_order_alone), anchor=False)
+    st.subheader(many if number else no_suspects(audit), anchor=False)
     step = next_steps.of(readers.status(dataset))
     with st.container(horizontal=True, vertical_alignment="center"):
         if sign_in.opens(step.page) and st.button(step.button, type="primary", key="audit_next"):

@@ -9,7 +9,6 @@ from app.panels import filters
 from app.session import readers, state, words
 from app.session.words import plain
 from auditor.audits import statements
-from auditor.ground.wording import no_suspects
 from auditor.review import drawing
 
 dataset, bar = state.screen("Suspects")
@@ -42,7 +41,7 @@ found = (
     f"{words.count(number)} of {dataset.num_samples:,} given labels are suspects of audit {shown}: above its "
     "suggested cut."
     if number
-    else f"Audit {shown}: {no_suspects(is_order_alone=audit.summary.is_order_alone)}"
+    else f"Audit {shown}: {statements.no_suspects(audit)}"
 )
 first = statements.first_list(dataset.id)
 st.caption(f"{first} {found} The most suspicious come first. Root of the files: {plain(dataset.root)}")

@@ -108,7 +108,7 @@ def progress(
         num_latest=len(sure),
         few_latest=(sum(row.decision in FOUND_WRONG for row in sure[-FEW_LOOKS:]), len(sure[-FEW_LOOKS:])),
         num_suspects=audit.summary.num_label_issues or 0,
-        nothing=no_suspects(is_order_alone=audit.summary.is_order_alone),
+        nothing=no_suspects(left.found, is_order_alone=audit.summary.is_order_alone),
         per_minute=_pace([row for row in reviewed if reviewer in (None, row.reviewer)][-PACE_WINDOW:]),
         left=left,
         advice=_advice(

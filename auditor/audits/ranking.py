@@ -2,23 +2,25 @@
 
 Where nothing is drawn at random yet, trust, flags and suggestions of what nobody decided are anew too. Once
 something is, statements and promises rest on these: they stay, and only the order of the list moves; so it does
-where nothing stands out. What is decided keeps its place and its numbers.
+where nothing stands out, until people find a wrong label: then all is said anew. What is decided keeps its place
+and its numbers.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.audits import arrays, own_models
+from auditor.audits import arrays, own_models, settle
 from auditor.audits.progress import NEXT
 from auditor.catalog import audits, datasets, draws, reading, reviews, scores
 from auditor.catalog.db import ask, session
-from auditor.catalog.records import Audit, now
+from auditor.catalog.records import Audit, Review, now
 from auditor.ground.vocabulary import FOUND_WRONG
 from auditor.ground.wording import plural
 from auditor.review import decisions
@@ -78,12 +80,46 @@ def anew(audit_id: int) -> Moved | None:
     # A consensus of several answers asks the pool about the picture alone, which verdicts teach nothing.
     if not audit.summary.weights or fits is None or audit.summary.annotators is not None:
         return None
+    if not audit.summary.stands_out and _shows_errors(audit):
+        return _settled(audit)
     heard = ask(reviews.newest, audit.dataset_id)
     given = ask(datasets.given_labels, audit.dataset_id)
     own = own_models.load(audit.dataset_id)
     opinions = [own[name] if name in own else arrays.pred_probs(audit_id, name) for name in fits.names]
     fits = told(fits, opinions, given, decisions.known_classes(audit.dataset_id))
     return _store(audit, fits, read(fits, opinions, given), heard)
+
+
+def _shows_errors(audit: Audit) -> bool:
+    """People found a wrong label, and no statement rests on a random draw."""
+    known = decisions.outcomes(audit.dataset_id).values()
+    return any(row.is_seen and row.decision in FOUND_WRONG for row in known) and not ask(
+        draws.of_dataset, audit.dataset_id
+    )
+
+
+def _settled(audit: Audit) -> Moved:
+    """All that the audit says anew: with a label that is known to be wrong, not all labels are right."""
+    before = ask(scores.columns, audit.id, ("rank", "trust_score"))
+    settle.settle(audit.id)
+    standing, later = decisions.outcomes(audit.dataset_id), ask(scores.columns, audit.id, ("rank",))["rank"]
+    free = np.isfinite(before["trust_score"])
+    free[list(standing)] = False
+    return _moved(standing, audit.summary.heard, before["rank"], later, free)
+
+
+def _moved(
+    standing: Mapping[int, Review],
+    heard: int,
+    rank: NDArray[np.integer],
+    later: NDArray[np.integer],
+    free: NDArray[np.bool_],
+) -> Moved:
+    found = [one for one in standing.values() if one.id > heard and one.is_seen]
+    return Moved(
+        corrections=sum(one.decision in FOUND_WRONG for one in found),
+        up=len(np.setdiff1d(_next(later, free), _next(rank, free))),
+    )
 
 
 def _store(audit: Audit, fits: CrossFit, reading: Reading, heard: int) -> Moved:
@@ -121,12 +157,7 @@ def _store(audit: Audit, fits: CrossFit, reading: Reading, heard: int) -> Moved:
         if not is_kept:
             arrays.keep_pools(audit.id, fits, str(summary.settled_at))
     arrays.keep_ranks(audit.id, later, ranked_at)
-    found = [one for one in standing.values() if one.id > summary.heard and one.is_seen]
-    came = _next(later, free)
-    return Moved(
-        corrections=sum(one.decision in FOUND_WRONG for one in found),
-        up=len(np.setdiff1d(came, _next(rank, free))),
-    )
+    return _moved(standing, summary.heard, rank, later, free)
 
 
 def _head(

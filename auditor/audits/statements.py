@@ -18,8 +18,9 @@ from auditor.audits import settle
 from auditor.catalog import audits, datasets, folders, scores
 from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Dataset
+from auditor.ground import wording
 from auditor.ground.errors import AuditFailedError, NotFoundError
-from auditor.ground.vocabulary import LEVELS, RELABEL
+from auditor.ground.vocabulary import FOUND_WRONG, LEVELS, RELABEL
 from auditor.pictures.sources import printable
 from auditor.review import blind, decisions
 from auditor.review.decisions import Findings
@@ -216,6 +217,13 @@ def first_list(dataset_id: int) -> str:
     """What a list is called of which nobody has looked at any label, by whatever name; empty once somebody has."""
     is_checked = any(row.is_seen for row in decisions.outcomes(dataset_id).values())
     return "" if is_checked else "First list: nobody has checked any of these labels yet."
+
+
+def no_suspects(audit: Audit) -> str:
+    """What is said of an audit that calls no label a suspect."""
+    known = decisions.outcomes(audit.dataset_id).values()
+    num_found = sum(row.is_seen and row.decision in FOUND_WRONG for row in known)
+    return wording.no_suspects(num_found, is_order_alone=audit.summary.is_order_alone)
 
 
 def promise_changes(standing: Standing, q: float) -> Promise:

@@ -28,7 +28,7 @@ from auditor.experiments.before_after import BeforeAfter
 from auditor.ground.errors import AuditFailedError, AuditorError, CatalogBusyError
 from auditor.ground.progress import OnProgress, Progress
 from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION, SEGMENTATION
-from auditor.ground.wording import duration, kind_of_labels, no_suspects, percent, plural
+from auditor.ground.wording import duration, kind_of_labels, percent, plural
 from auditor.masks import listing as masks
 from auditor.outputs.report import conflict_sentence
 from auditor.pictures.sources import printable
@@ -224,7 +224,7 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
     echo(
         f"{plural(number, 'label', 'are')} above the suggested cut."
         if number
-        else no_suspects(is_order_alone=audit.summary.is_order_alone)
+        else statements.no_suspects(audit)
     )
     steps = [drawing.next_command(dataset.name), "auditor app"]
     echo(f"Next: {', or '.join(step for step in steps if step)}")

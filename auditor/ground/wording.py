@@ -51,8 +51,16 @@ ORDER_ALONE = (
 )
 
 
-def no_suspects(*, is_order_alone: bool) -> str:
-    """Return what is said of an audit that flags no label: that there are none, or that nobody can tell."""
+def no_suspects(num_found: int, *, is_order_alone: bool) -> str:
+    """Return what is said of an audit that flags no label: that none stands out, or that nobody can tell.
+
+    ``num_found``: labels that people found wrong all the same.
+    """
+    if num_found and not is_order_alone:
+        return (
+            f"Nothing stood out by itself, but people found {plural(num_found, 'wrong label')}: look at the first "
+            "of the list, and use the verdicts in the ranking."
+        )
     return ORDER_ALONE if is_order_alone else NOTHING_STANDS_OUT
 
 

@@ -234,6 +234,8 @@ def _engine_lines(audit: Audit) -> list[EngineLine]:
 
 def _notes(audit: Audit, said: statements.Statements) -> list[str]:
     notes = [said_of_trust] if (said_of_trust := audit.summary.trust_sentence) else []
+    if not audit.summary.num_label_issues:
+        notes.append(statements.no_suspects(audit))
     if borrowed := arrays.heard_in_words(audit):
         notes.append(borrowed)
     if len(said.conflicts):

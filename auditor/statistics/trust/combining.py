@@ -138,10 +138,9 @@ def combine(
         opinions = [one.pred_probs for one in pooled]
         fits = cross_fit([one.name for one in pooled], opinions, given_labels, num_classes, known)
         reading = read(fits, opinions, given_labels)
-        evidence = weigh(fits, opinions, given_labels, known)
-        stands_out = evidence.stands_out
+        stands_out, share = weigh(fits, opinions, given_labels, known)
         if not stands_out:
-            reading = replace(reading, trust_score=1.0 - evidence.share * (1.0 - reading.trust_score))
+            reading = replace(reading, trust_score=1.0 - share * (1.0 - reading.trust_score))
         if others:
             reading = _behind(reading, _by_ranks(others, given_labels, num_classes)[1])
     else:
@@ -155,7 +154,7 @@ def combine(
         )
         reading = read_consensus(agreed, reading, given_labels)
     votes = _votes(witnesses, given_labels, ranks)
-    guess = _guess(fits, reading, int(labeled.sum()), is_fitted=bool(pooled))
+    guess = _guess(fits, reading, int(labeled.sum()), is_fitted=bool(pooled), stands_out=stands_out)
     calibrated = _calibrated(reading, given_labels, verified, is_fitted=bool(pooled), stands_out=stands_out)
     names = tuple(one.name for one in witnesses)
     return Combined(names, fits, bool(pooled), stands_out, reading, votes, guess, calibrated, agreed)
@@ -215,16 +214,17 @@ def _votes(
     return Votes(against, spread.astype(np.float32), correlations)
 
 
-def _guess(fits: CrossFit, reading: Reading, num_labeled: int, *, is_fitted: bool) -> NoiseRate:
+def _guess(
+    fits: CrossFit, reading: Reading, num_labeled: int, *, is_fitted: bool, stands_out: bool
+) -> NoiseRate:
     """The mean of 1 - trust. From below by leaving out one part after the other (delete-a-group jackknife) and by
     what a pool of weak witnesses takes for wrong, from above by what the pool would not have said itself.
     """
     low, point, high = 0.0, _mean_lack(reading.trust_score), 1.0
     if is_fitted and num_labeled:
-        reach = _reach(np.array([pool.rate for pool in fits.pools]))
-        reach += max(FALSE_LABELS, 4 * len(fits.transition)) / num_labeled
-        low, high = max(0.0, point - reach), max(point, _mean_lack(reading.support))
-    sentence = guess_sentence(low, point, high, num_labeled, is_fitted=is_fitted)
+        allowance = max(FALSE_LABELS, 4 * len(fits.transition)) / num_labeled
+        low, high = max(0.0, point - reach(fits) - allowance), max(point, _mean_lack(reading.support))
+    sentence = guess_sentence(low, point, high, num_labeled, is_fitted=is_fitted, stands_out=stands_out)
     return NoiseRate(low, point, high, "guess", sentence)
 
 
@@ -234,10 +234,11 @@ def _mean_lack(shares: NDArray[np.float64]) -> float:
     return float(1.0 - known.mean()) if len(known) else 0.0
 
 
-def _reach(values: NDArray[np.float64]) -> float:
-    """Half the 95 % interval of a mean over (PARTS,) fits, each without a part."""
+def reach(fits: CrossFit) -> float:
+    """Half the 95 % interval of the mean rate over ``PARTS`` fits, each without a part."""
+    rates = np.array([pool.rate for pool in fits.pools])
     quantile = scipy.stats.t.ppf(0.975, PARTS - 1)
-    return float(quantile * np.sqrt((PARTS - 1) / PARTS * ((values - values.mean()) ** 2).sum()))
+    return float(quantile * np.sqrt((PARTS - 1) / PARTS * ((rates - rates.mean()) ** 2).sum()))
 
 
 def _calibrated(

@@ -10,7 +10,6 @@ number (Schwarz 1978). Measured in ``benchmarks/results/guess.md``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import scipy.optimize
@@ -31,24 +30,15 @@ ROUNDS = 500
 """Of EM for w, one number: more than it needs."""
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """That some of N labels are wrong."""
-
-    stands_out: bool
-    share: NDArray[np.float64]
-    """(N,) P(the label is one that the pool explains); 0 where unlabeled."""
-
-
 def weigh(
     fits: CrossFit,
     opinions: Sequence[NDArray[np.floating]],
     given_labels: NDArray[np.integer],
     known: NDArray[np.integer],
-) -> Evidence:
+) -> tuple[bool, float]:
     """Compare both models on labels that neither was fitted to, and on what is known of them.
 
-    Arguments as of ``reading.read``, and ``known`` as of ``pool.cross_fit``.
+    Returns whether something stands out, and w. ``known``: as of ``pool.cross_fit``.
     """
     given_labels = np.asarray(given_labels)
     labeled, ahead = given_labels != UNLABELED, np.zeros(len(given_labels))
@@ -60,25 +50,23 @@ def weigh(
             at = rows.start + np.flatnonzero(labeled[rows] & (fits.parts[rows] == part))
             if len(at):
                 sheet = sheet_of(opinions, at, given_labels, known)
-                both = (pool.true(sheet) * pool.given_as(sheet) * sheet.possible).sum(axis=1)
+                true = pool.true(sheet)
+                both = (true * pool.given_as(sheet) * sheet.possible).sum(axis=1)
+                # Each model says which of the likely classes is given; all of them are likely where K is small.
+                if sheet.classes.shape[1] < len(pool.bias):
+                    named = pool.transition[sheet.classes[:, :, None], sheet.classes[:, None, :]].sum(axis=2)
+                    both /= (true * named).sum(axis=1)
                 plain = (right.true(sheet) * sheet.possible)[_is_given(sheet)]
                 ahead[at] = np.log(both + LEAST_SUM) - np.log(plain + LEAST_SUM)
     ahead = ahead[labeled]
     if not len(ahead):
-        return Evidence(False, np.zeros(len(given_labels)))
-    weight = 0.5
+        return False, 0.0
+    weight, odds = 0.5, np.exp(np.minimum(ahead, 700.0))
     for _ in range(ROUNDS):
-        share = _share(weight, ahead)
-        weight = float(share.mean())
+        shares = weight * odds / (weight * odds + 1.0 - weight + 1e-300)
+        weight = float((shares.sum() + 1.0) / (len(shares) + 2.0))  # never 0: the order of the labels stays
     gain = float(np.logaddexp(np.log(weight + 1e-300) + ahead, np.log1p(-min(weight, 1 - 1e-12))).sum())
-    found = np.zeros(len(given_labels))
-    found[labeled] = _share(weight, ahead)
-    return Evidence(bool(gain > 0.5 * np.log(len(ahead))), found)
-
-
-def _share(weight: float, ahead: NDArray[np.float64]) -> NDArray[np.float64]:
-    odds = weight * np.exp(np.minimum(ahead, 700.0))
-    return np.asarray(odds / (odds + 1.0 - weight + 1e-300))
+    return bool(gain > 0.5 * np.log(len(ahead))), weight
 
 
 def _is_given(sheet: Sheet) -> NDArray[np.bool_]:

@@ -11,7 +11,14 @@ TOO_LOW, SURE = 2.0, 0.6
 sets, of which 37 have as many wrong labels or all but a tenth (``benchmarks/results/guess.json``)."""
 
 
-def guess_sentence(low: float, point: float, high: float, num_labeled: int, *, is_fitted: bool) -> str:
+def is_least(low: float, point: float, high: float) -> bool:
+    """Whether a guess is rather too low than too high, as where errors depend on the picture."""
+    return high > TOO_LOW * point and low > SURE * point
+
+
+def guess_sentence(
+    low: float, point: float, high: float, num_labeled: int, *, is_fitted: bool, stands_out: bool
+) -> str:
     """How many labels are wrong by the pool alone.
 
     Args:
@@ -20,6 +27,7 @@ def guess_sentence(low: float, point: float, high: float, num_labeled: int, *, i
         high: the range's upper end.
         num_labeled: labels that it is about.
         is_fitted: False where no witness could be pooled.
+        stands_out: False where a model for which every label is right explains them as well.
     """
     labels = plural(num_labeled, "label")
     if not is_fitted:
@@ -27,8 +35,12 @@ def guess_sentence(low: float, point: float, high: float, num_labeled: int, *, i
             f"How many of {labels} are wrong is not known: every engine learned from the labels that it judges. "
             "Verify a random sample to know."
         )
-    is_least = high > TOO_LOW * point and low > SURE * point
-    about = "at least about" if is_least else "about"
+    if not stands_out:
+        return (
+            f"A guess: nothing shows that any of {labels} is wrong, and at most {percent(high)} may be (nothing "
+            "verified). Verify a random sample to know."
+        )
+    about = "at least about" if is_least(low, point, high) else "about"
     return (
         f"A guess: {about} {percent(point)} of {labels} may be wrong ({percent(low)} to {percent(high)}, nothing "
         "verified). Verify a random sample to know."

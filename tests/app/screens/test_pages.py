@@ -535,6 +535,36 @@ def test_classes__a_split_leads_to_its_suspects() -> None:
 
 
 @pytest.mark.usefixtures("copied_home")
+@pytest.mark.parametrize("by", ["button", "cell"])
+def test_classes__a_pair_opens_the_suspects_of_that_pair_and_no_arrow_goes_back(by: str) -> None:
+    standing = statements.load(1)
+    names = standing.dataset.class_names
+    # One that is not as frequent the other way round, so that an exchange shows.
+    suspected = {(one.given, one.right): one.suspected for one in statements.statements(standing).moves}
+    pair = next(pair for pair, number in suspected.items() if number > suspected.get(pair[::-1], 0))
+    app = open_page("classes", reviewer="Ada")
+    button = app.button(key="classes_pair_{}_{}".format(*pair))
+    said = [part.strip("* ").replace("\\", "") for part in button.label.split("&ensp;")[0].split(" → ")]
+    assert said == [names[one] for one in pair]
+    if by == "button":
+        button.click().run()
+    else:
+        cell = {"given": names[pair[0]], "right": names[pair[1]]}
+        app.session_state["classes_matrix"] = {"selection": {"cell": [cell]}}
+        app.run()
+    assert [title.value for title in app.title] == ["Suspects"]
+    assert (app.query_params["suspects_given"], app.query_params["suspects_suggested"]) == tuple(
+        map(str, pair)
+    )
+    where = scores.SuspectFilter(*pair, only_issues=True, only_undecided=True)
+    with session() as open_session:
+        audit = audits.get(open_session, 1)
+        listed = scores.page(open_session, audit, where, limit=100)
+    assert len(listed) == suspected[pair]
+    assert set(zip(listed.given_label, listed.suggested_label, strict=True)) == {pair}
+
+
+@pytest.mark.usefixtures("copied_home")
 def test_engines__known_truth_brings_the_detection_figures() -> None:
     app = open_page("engines")
     areas = [float(number) for number in re.findall(r"rea under ROC ([\d.]+\d)", texts(app))]

@@ -15,6 +15,7 @@ from auditor.catalog import audits, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import AuditSummary
 from auditor.ground.wording import no_suspects
+from auditor.outputs import report
 from auditor.review import blind, decisions, drawing
 from auditor.statistics.rates.noise import ErrorsLeft
 from tests.auditor.catalogs import change_sample
@@ -75,12 +76,29 @@ def test_end__says_what_the_last_ones_were_and_that_nothing_stands_out(audited: 
         "40 up to about 24 may be wrong too."
     )
     pooled, ranked = (
-        no_suspects(is_order_alone=AuditSummary(weights=weights).is_order_alone)
+        no_suspects(0, is_order_alone=AuditSummary(weights=weights).is_order_alone)
         for weights in ({"a": 1.0}, {})
     )
     assert pooled == "Nothing stands out. Check 20 at random to be sure."
     assert "an order and no cut" in ranked
     assert replace(seen, num_suspects=0).end == seen.nothing == ranked
+
+
+def test_no_suspects__every_surface_says_that_people_found_errors_all_the_same(
+    audited: tuple[Digits, int],
+) -> None:
+    digits, audit_id = audited
+    with session() as open_session:
+        summary = audits.get(open_session, audit_id).summary
+        quiet = replace(summary, num_label_issues=0, stands_out=False, weights={"cross_entropy": 1.0})
+        audits.change(open_session, audit_id, summary=quiet)
+    assert "Nothing stands out. Check 20 at random" in report.report("digits")
+    review(np.flatnonzero(digits.is_wrong)[:2].tolist(), "exclude")
+    said = "Nothing stood out by itself, but people found 2 wrong labels: look at the first of the list"
+    assert said in report.report("digits")
+    assert progress.progress(DATASET, audit_id).nothing.startswith(said)
+    with session() as open_session:
+        assert statements.no_suspects(audits.get(open_session, audit_id)).startswith(said)
 
 
 def test_moves__are_counts_of_what_people_found_and_of_what_the_queue_holds(

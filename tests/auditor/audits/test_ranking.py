@@ -111,17 +111,29 @@ def test_anew__what_a_random_draw_backs_does_not_move(pooled: tuple[Digits, int]
     assert np.all(np.diff(trust) >= 0)  # a further draw reads trust, not the order of the list
 
 
-def test_anew__where_nothing_stands_out_verdicts_move_the_order_alone(pooled: tuple[Digits, int]) -> None:
+def test_anew__where_nothing_stands_out_the_order_moves_until_people_find_a_wrong_label(
+    pooled: tuple[Digits, int],
+) -> None:
     digits, audit_id = pooled
     with session() as open_session:
-        summary = replace(audits.get(open_session, audit_id).summary, stands_out=False)
+        summary = replace(audits.get(open_session, audit_id).summary, stands_out=False, num_label_issues=0)
         audits.change(open_session, audit_id, summary=summary)
+        scores.change(open_session, audit_id, np.arange(300), {"is_label_issue": np.zeros(300, dtype=bool)})
     before = table_of(audit_id)
-    review(digits, audit_id, 20)
+    right = before[~digits.is_wrong].sort_values("rank").sample_id.head(20).tolist()
+    decisions.decide_many(1, [(i, "keep", None) for i in right], reviewer="ada", audit_id=audit_id)
     assert ranking.after_verdicts(audit_id) is not None
     after = table_of(audit_id)
     assert not after["rank"].equals(before["rank"])
     pd.testing.assert_frame_equal(after.drop(columns="rank"), before.drop(columns="rank"))
+    review(digits, audit_id, 20)
+    moved = ranking.after_verdicts(audit_id)
+    with session() as open_session:
+        summary = audits.get(open_session, audit_id).summary
+    assert moved.corrections > 0
+    assert summary.stands_out
+    assert summary.num_label_issues == table_of(audit_id).is_label_issue.sum() > 0
+    assert ranking.after_verdicts(audit_id) is None
 
 
 def test_anew__every_surface_has_the_new_order(pooled: tuple[Digits, int], run: Run, tmp_path: Path) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
-from auditor.audits import plan
+from auditor.audits import plan, statements
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.cli import demo
@@ -27,6 +29,17 @@ def test_run__finds_most_planted_errors_and_keeps_reviews(home: Path, tmp_path: 
         demo.run(out=tmp_path / "cleaned.csv")
     with session() as open_session:
         first = datasets.get(open_session, "digits")
+        given = datasets.given_labels(open_session, first.id)
+        last = max(one.id for one in audits.of_dataset(open_session, first.id))
+    # The matrix of confusions, in points of each given class, beside the truth.
+    told, truth = np.zeros((10, 10)), np.zeros((10, 10))
+    np.add.at(truth, (given, load_digits().target), 1)
+    np.fill_diagonal(truth, 0)
+    for move in statements.statements(statements.load(last)).moves:
+        told[move.given, move.right] = move.found + move.suspected
+    off = 100 * np.abs(told - truth) / np.bincount(given)[:, None]
+    assert truth.sum() == 180
+    assert off.max() <= 2.0
     assert demo._free_name() == "digits"  # nobody reviewed it: the next demo takes its place
     demo.prepare()
     with session() as open_session:

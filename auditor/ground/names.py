@@ -37,6 +37,30 @@ def alike(names: Iterable[str]) -> list[list[str]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
+class Spellings:
+    """Takes a name for the first one that looks like it: ``Train`` for ``train``."""
+
+    def __init__(self, what: str) -> None:
+        """``what`` the names are of, in the plural."""
+        self._what = what
+        self._first: dict[str, str] = {}
+        self._taken: dict[str, str] = {}
+
+    def first(self, name: str | None) -> str | None:
+        """The spelling that came first; nothing for nothing."""
+        if not name:
+            return None
+        found = self._first.setdefault(likeness(name), name)
+        if found != name:
+            self._taken[name] = found
+        return found
+
+    def remarks(self) -> list[str]:
+        """Which names were taken for others."""
+        said = ", ".join(f"{name!r} is {found!r}" for name, found in self._taken.items())
+        return [f"{self._what} that look alike are one: {said}."] if said else []
+
+
 def first_twice(names: Iterable[str]) -> str | None:
     """The first name that occurs more than once; None where none does."""
     return next((name for name, count in Counter(names).items() if count > 1), None)

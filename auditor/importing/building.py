@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from auditor.audits.ray_pool import RayPool
 from auditor.ground.errors import AuditFailedError, ImportRefusedError
 from auditor.ground.files import GrowingArray, array_on_disk, reserve
-from auditor.ground.names import normal
+from auditor.ground.names import Spellings, normal
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.wording import plural
 from auditor.importing import class_names, journal
@@ -176,11 +176,13 @@ def read_rows(
     people: dict[str, int] = {}
     told = GrowingArray("i", _scratch(file.parent))
     ticker = Ticker(on_progress, "reading", None)
+    splits = Spellings("Splits")
     for item in source.rows():
         if isinstance(item, Problem):
             problems.add(item)
             contradicted |= {item.contradicted} - {""}
             continue
+        item.split = splits.first(item.split)
         labels.append(number(numbers, item.label))
         true_labels.append(number(numbers, item.true_label))
         for name in classes_named(item.review):
@@ -226,7 +228,7 @@ def read_rows(
         trusted=trusted.whole().view(np.bool_),
         left_out=left_out,
         problems=problems.folded(source.info, num_rows),
-        notes=found.notes,
+        notes=[*found.notes, *splits.remarks()],
         called=found.called,
     )
 

@@ -26,7 +26,7 @@ from auditor.audits import executors, ray_pool
 from auditor.catalog import datasets, db
 from auditor.ground.apart import DiedError, Readers
 from auditor.ground.errors import AuditFailedError, ImportRefusedError
-from auditor.ground.names import normal
+from auditor.ground.names import Spellings, normal
 from auditor.ground.processes import usable_cores
 from auditor.ground.progress import OnProgress, Progress
 from auditor.ground.vocabulary import TASKS
@@ -135,13 +135,13 @@ def preview(source: str | Path, **options: Any) -> Preview:
         opened = open_source(source, wanted, folder / "files")
         splits: dict[str, dict[str, int]] = {}
         first: list[SourceRow] = []
-        problems, num_rows = Problems(), 0
+        problems, num_rows, spelt = Problems(), 0, Spellings("Splits")
         for item in opened.rows():
             if isinstance(item, Problem):
                 problems.add(item)
                 continue
             num_rows += 1
-            found = splits.setdefault(item.split or "", {})
+            found = splits.setdefault(spelt.first(item.split) or "", {})
             for said in [item.label] if not item.answers else item.answers.values():
                 name = normal(said or "")
                 found[name] = found.get(name, 0) + 1
@@ -179,7 +179,8 @@ def preview(source: str | Path, **options: Any) -> Preview:
         ignored=opened.ignored,
         notes=remarks(opened)
         + (["The counts are of answers: each picture has several."] if opened.info.annotators else [])
-        + meant.notes,
+        + meant.notes
+        + spelt.remarks(),
         question=None if meant.question is None else str(meant.question),
         splits={split: _renamed(one, meant) for split, one in splits.items()},
         left_out=list(opened.info.left_out),

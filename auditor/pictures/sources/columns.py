@@ -43,6 +43,8 @@ LABEL_NAMES = (
     *("classname", "choice", "annotation", "y", "dx", "diagnosis", "breed", "species", "finding_labels"),
     *("label_name", "class_label_name", "class_id", "label_id", "class_index", "class_idx"),
 )
+GIVEN = ("given_label", "noisy_label")
+"""Columns that say that they are the labels, whatever other columns there are."""
 DATA_AS_HEADER = "its first row looks like data; add a header row such as filepath,label"
 TRUE_WORDS = frozenset(["1", "1.0", "true", "yes", "y", "t", "x"])
 FALSE_WORDS = frozenset(["", "0", "0.0", "false", "no", "n", "f"])

@@ -21,7 +21,14 @@ from auditor import columns as exported
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.names import first_twice
 from auditor.pictures.sources.arrow_files import SPLITS_OF, STATE, ArrowFile, copy_descriptions
-from auditor.pictures.sources.columns import LABEL_NAMES, choose_column, is_trusted
+from auditor.pictures.sources.columns import (
+    GIVEN,
+    LABEL_NAMES,
+    choose_column,
+    find_column,
+    is_label_name,
+    is_trusted,
+)
 from auditor.pictures.sources.exports import is_own_export, review_of
 from auditor.pictures.sources.folder import has_broken_text
 from auditor.pictures.sources.layout import SPLITS
@@ -76,6 +83,14 @@ class ParquetSource:
         if twice is not None:
             raise ImportRefusedError(f"{name} has the column {printable(twice, 40)!r} twice; rename one.")
         said = tuple(choose_column(name, columns, "annotator", one, ()) for one in options.annotators)
+        several = [c for c in columns if is_label_name(c) and c != options.true_label_column]
+        is_clear = said or options.label_column or is_own_export(columns)
+        if len(several) > 1 and not is_clear and find_column(columns, GIVEN) is None:
+            raise ImportRefusedError(
+                f"{name} has several columns that may be the labels ({printable(', '.join(several), 100)}); "
+                "name the right one.",
+                field="label_column",
+            )
         label = None if said else choose_column(name, columns, "label", options.label_column, LABEL_NAMES)
         if label is not None and pa.types.is_nested(schema.field(label).type):
             kind = printable(str(schema.field(label).type), 60)

@@ -88,12 +88,13 @@ class Resolved:
 
     def remarks(self) -> list[str]:
         """Which paths were taken for others, once for all."""
+        own = remarks(self.tree)
         if not self._num_taken:
-            return []
+            return own
         shown = ", ".join(
             f"{printable(said, 60)} is {printable(found, 60)}" for said, found in self._taken.items()
         )
-        return [f"{self._num_taken:,} paths lead to files of nearly that name: {shown}."]
+        return [*own, f"{self._num_taken:,} paths lead to files of nearly that name: {shown}."]
 
 
 def remarks(source: object) -> list[str]:

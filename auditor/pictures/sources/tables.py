@@ -16,6 +16,7 @@ from auditor.ground.tables import quoted, unquoted
 from auditor.pictures.sources.answers import OneRowAnAnswer
 from auditor.pictures.sources.columns import (
     DATA_AS_HEADER,
+    GIVEN,
     ID_NAMES,
     LABEL_NAMES,
     PATH_NAMES,
@@ -49,8 +50,6 @@ NO_CLASS = ("trusted", "split", "fold", "is_valid", "id", "index")
 NO_LABEL = ("split", "fold", "is_valid", "subset", "set", "caption", "text", "description", "width", "height")
 """Columns that are no labels, though there is no other one beside the paths."""
 BOX = frozenset(["xmin", "ymin", "xmax", "ymax"])
-GIVEN = ("given_label", "noisy_label")
-"""Columns that say that they are the labels, whatever other columns there are."""
 ONE_CLASS = "one class per image can be audited"
 
 

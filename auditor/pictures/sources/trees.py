@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import stat
 import zipfile
 import zlib
@@ -26,6 +27,10 @@ MAX_DEPTH = 200
 """Python gives up at a thousand."""
 UTF8_NAME, BACKSLASH = 0x800, chr(92)
 """What a zip says of a name that is UTF-8; any other is read as the first IBM PC had it."""
+LATIN = re.compile(
+    "(?:[\\x00-\\x7f]|(?<![^\\x00-\\x7f])[éâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜáíóúñÑß](?![^\\x00-\\x7f]|[@A-Z[-`{-~]))*"
+)
+"""Western letters one by one; two in a row, or one before a capital, are as likely halves of an Asian sign."""
 NOISE = ("__MACOSX", "@eaDir", ".DS_Store", "Thumbs.db", "desktop.ini")
 
 
@@ -209,6 +214,22 @@ class ZipTree:
         ]
         self._known = frozenset(self._names)
         self.base = common_folder([name for name in self._names if name not in self._unusable])
+        self._untold = [info.filename for info in infos if not (_is_told(info) or is_noise(info.filename))]
+        foreign = next((name for name in self._untold if not LATIN.fullmatch(name)), None)
+        if foreign is not None:
+            raise ImportRefusedError(
+                f"{archive} does not say in which letters its names are ({printable(foreign, 60)!r}, or some other "
+                "language's); zip the folder again with names in UTF-8, or unpack it and import the folder."
+            )
+
+    def remarks(self) -> list[str]:
+        """Which names are read as the first IBM PC had them, for the archive does not say how they are."""
+        if not self._untold:
+            return []
+        shown = printable(", ".join(self._untold[:3]), 100)
+        return [
+            f"{len(self._untold):,} names in the zip do not say their letters; read as Western ones: {shown}."
+        ]
 
     def locate(self, text: str) -> str:
         """See ``Images``."""
@@ -354,6 +375,12 @@ def _meant_name(info: zipfile.ZipInfo) -> str:
         with suppress(UnicodeError):
             name = name.encode("cp437").decode("utf-8")
     return name if "/" in name else name.replace(BACKSLASH, "/")
+
+
+def _is_told(info: zipfile.ZipInfo) -> bool:
+    """Whether it is sure how the name is written: plain letters, or UTF-8, said or not."""
+    plain = info.filename.isascii() or bool(info.flag_bits & UTF8_NAME)
+    return plain or info.filename != info.orig_filename.replace(BACKSLASH, "/")  # which was UTF-8 after all
 
 
 def _spellings(text: str) -> list[str]:

@@ -20,6 +20,7 @@ import pytest
 
 from auditor.ground import apart, files
 from auditor.ground.errors import ImportRefusedError
+from auditor.importing.imports import preview
 from auditor.pictures.sources import (
     Problem,
     Source,
@@ -30,6 +31,7 @@ from auditor.pictures.sources import (
     open_source,
     ordered_class_names,
     reading,
+    remarks,
     trees,
 )
 from auditor.pictures.sources.reading import UnreadableError, read_bytes
@@ -148,6 +150,64 @@ def test_folder__links_turn_in_no_circle_and_nothing_is_read_twice(tmp_path: Pat
     rows, problems = split_rows(opened(linked, root=str(linked.parent), layout="classes"))
     assert len(rows) == 10
     assert sorted(problem.file for problem in problems) == ["2", "again", "up"]
+
+
+def test_parquet__several_columns_of_labels_are_asked_about(tmp_path: Path) -> None:
+    table = pq.read_table(write_parquet(tmp_path / "one.parquet", 6))
+    pq.write_table(table.append_column("category", pa.array(["a", "b"] * 3)), tmp_path / "two.parquet")
+    with pytest.raises(ImportRefusedError, match=r"may be the labels \(label, category\)") as refused:
+        opened(tmp_path / "two.parquet")
+    assert refused.value.field == "label_column"
+    rows, _ = split_rows(opened(tmp_path / "two.parquet", label_column="category"))
+    assert [row.label for row in rows] == ["a", "b"] * 3
+
+
+def test_preview__splits_that_differ_in_case_are_one(tmp_path: Path) -> None:
+    for split in ("Train", "test", "train"):
+        write_folder(tmp_path / "set" / split, 10)
+    found = preview(tmp_path / "set")
+    assert {split: sum(counts.values()) for split, counts in found.splits.items()} == {
+        "Train": 20,
+        "test": 10,
+    }
+    assert "Splits that look alike are one: 'train' is 'Train'." in found.notes
+
+
+class RawName(zipfile.ZipInfo):
+    """A member whose name is written as older programs do: in some letters, which nothing says."""
+
+    encoding = "cp437"
+
+    def _encodeFilenameFlags(self) -> tuple[bytes, int]:  # noqa: N802
+        return self.filename.encode(self.encoding), 0
+
+
+@pytest.mark.parametrize(
+    ("encoding", "name", "is_read"),
+    [
+        ("utf-8", "犬", True),
+        ("cp437", "Käse", True),
+        ("shift_jis", "犬", False),
+        ("shift_jis", "ネコ", False),
+        ("gbk", "狗", False),
+        ("cp1252", "Käse", False),
+    ],
+)
+def test_zip__names_in_unknown_letters_are_said_or_refused(
+    tmp_path: Path, encoding: str, name: str, is_read: bool
+) -> None:
+    with zipfile.ZipFile(tmp_path / "set.zip", "w") as packed:
+        for folder in ("plain", name):
+            member = RawName(f"{folder}/0.png")
+            member.encoding = encoding
+            packed.writestr(member, encoded(photo(0)))
+    if not is_read:
+        with pytest.raises(ImportRefusedError, match="does not say in which letters"):
+            opened(tmp_path / "set.zip")
+        return
+    source = opened(tmp_path / "set.zip")
+    assert {row.label for row in split_rows(source)[0]} == {"plain", name}
+    assert bool(remarks(source)) is (encoding == "cp437")
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, name: str, refused: Path) -> None:

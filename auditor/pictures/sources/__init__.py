@@ -280,6 +280,8 @@ def _open_fetched(address: str, options: SourceOptions) -> Source:
 
 
 def _open_folder(path: Path, options: SourceOptions) -> Source:
+    if (path / "snapshots").is_dir() and (path / "blobs").is_dir():  # as the hub's library keeps a repository
+        return _open_folder(_revision(path), options)
     if all((path / name).is_file() for name in TFDS):
         raise ImportRefusedError(
             f"{path} is a folder of TFDS; read it with tensorflow_datasets and hand its arrays to "
@@ -337,6 +339,17 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
             text = f"{error} {printable(name.removeprefix(tree.base))} {reason}."
             raise ImportRefusedError(text, field="root" if ROOT in text else None) from None
         raise
+
+
+def _revision(path: Path) -> Path:
+    """The one revision in a repository as the hub's library keeps it."""
+    found = sorted(entry for entry in (path / "snapshots").iterdir() if entry.is_dir())
+    if len(found) != 1:
+        names = ", ".join(printable(entry.name, 40) for entry in found[:3]) or "none"
+        raise ImportRefusedError(
+            f"{path} holds {len(found)} revisions ({names}); name one, in its folder snapshots."
+        )
+    return found[0]
 
 
 def _refuse_several(path: Path, kinds: list[str]) -> None:

@@ -152,6 +152,22 @@ def test_folder__links_turn_in_no_circle_and_nothing_is_read_twice(tmp_path: Pat
     assert sorted(problem.file for problem in problems) == ["2", "again", "up"]
 
 
+def test_folder__a_repository_of_the_hub_is_its_one_revision(tmp_path: Path) -> None:
+    snapshot = write_folder(tmp_path / "snapshots" / "aa", 10)
+    (tmp_path / "blobs").mkdir()
+    for file in sorted(snapshot.rglob("*.png")):
+        file.rename(tmp_path / "blobs" / f"{file.parent.name}{file.stem}")
+        file.symlink_to(tmp_path / "blobs" / f"{file.parent.name}{file.stem}")
+    rows, problems = split_rows(opened(tmp_path))
+    assert not problems
+    assert {row.filepath: row.label for row in rows} == {
+        f"{file.parent.name}/{file.name}": file.parent.name for file in snapshot.rglob("*.png")
+    }
+    (tmp_path / "snapshots" / "bb").mkdir()
+    with pytest.raises(ImportRefusedError, match=r"holds 2 revisions \(aa, bb\); name one"):
+        opened(tmp_path)
+
+
 def test_parquet__several_columns_of_labels_are_asked_about(tmp_path: Path) -> None:
     table = pq.read_table(write_parquet(tmp_path / "one.parquet", 6))
     pq.write_table(table.append_column("category", pa.array(["a", "b"] * 3)), tmp_path / "two.parquet")

@@ -15,7 +15,7 @@ four (n, K) float32 arrays on the device, and N (2 K + d) float32 in main memory
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -64,6 +64,8 @@ ROWS_TO_CHOOSE = 10_000
 """Rows on which ``best_dimension`` compares."""
 CELLS = 4_000_000
 ROWS_AT_ONCE = 65_536
+MANY_CLASSES = 200
+"""Above so many, starts alone are compared and one is fitted: see ``_in_turn``."""
 FIT_PASSES = 60
 """Passes of a row through a linear head that a fit takes as long as (12,000 rows, one core)."""
 
@@ -112,8 +114,8 @@ class NoiseModelConfig:
     def work(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:
         """Return the fits of all folds, counted in passes of a head."""
         del on_features
-        fits = (len(DIMENSIONS) + len(ROUNDS) - 1) * self.folds
-        return Work(0, FIT_PASSES * fits * min(num_rows, self.rows_for(num_classes)))
+        fits = 1.25 if num_classes > MANY_CLASSES else len(DIMENSIONS) + len(ROUNDS) - 1
+        return Work(0, FIT_PASSES * fits * self.folds * min(num_rows, self.rows_for(num_classes)))
 
     def as_dict(self) -> dict[str, Any]:
         """Return every field as plain values."""
@@ -127,6 +129,8 @@ class Candidate(NamedTuple):
     """Directions that it reads."""
     rounds: int
     """Of its start."""
+    steps: int
+    """Of the search from there; 0: the start itself."""
 
 
 @dataclass
@@ -163,8 +167,8 @@ def train(
     place = resolve_device(device)
     components = principal_components(data.features, max(DIMENSIONS))
     bench = _Bench(data, config, components, seed, place)
-    first = [Candidate(dimension, FIRST_ROUNDS) for dimension in bench.dimensions]
-    total = config.folds * (len(first) + len(ROUNDS) - 1)
+    is_many = data.num_classes > MANY_CLASSES
+    total = config.folds * (len(bench.dimensions) + len(ROUNDS) - 1 + is_many)
     recorder = Recorder(on_epoch, data.num_samples, total)
     fingerprint = run_fingerprint("noise_model", config, seed, data, place)
     state = load_state(checkpoint, fingerprint)
@@ -174,10 +178,10 @@ def train(
 
     # 1. Which number of directions explains labels that were not learned best; 2. how far the start may drift.
     fitted: list[_Fitted] = []
-    for candidate in _in_turn(first, fitted):
+    for candidate in _in_turn(bench.dimensions, fitted, config.steps, is_many=is_many):
         models, heldout = [], 0.0
         for fold in range(config.folds):
-            name = f"{candidate.dimension} {candidate.rounds} {fold}"
+            name = f"{candidate.dimension} {candidate.rounds} {candidate.steps} {fold}"
             if name in kept:
                 model = Model(*(tensor.to(place) for tensor in kept[name]))
             else:
@@ -201,7 +205,8 @@ def train(
                 )
         fitted.append(_Fitted(candidate, models, heldout / bench.num_drawn))
 
-    # 3. What all of them make of every row.
+    # 3. What all of them make of every row, or the one that was fitted.
+    fitted = fitted[-1:] if is_many else fitted
     weights = weights_of([one.log_likelihood for one in fitted], bench.num_drawn)
     verdict = bench.judge(fitted, weights)
     best = max(fitted, key=lambda one: one.log_likelihood)
@@ -257,11 +262,12 @@ def best_dimension(
     table = features[:, None] if features.ndim == 2 else features
     data = TrainingData(None, given_labels, num_classes, features=table)
     data.require_labels()
-    config = NoiseModelConfig(rows_to_fit=ROWS_TO_CHOOSE, steps=STEPS // 2)
+    config = NoiseModelConfig(rows_to_fit=ROWS_TO_CHOOSE)
+    steps = 0 if num_classes > MANY_CLASSES else STEPS // 2
     bench = _Bench(data, config, Components.of_columns(table.shape[2]), seed, torch.device("cpu"), dimensions)
     found = {}
     for dimension in bench.dimensions:
-        candidate = Candidate(dimension, FIRST_ROUNDS)
+        candidate = Candidate(dimension, FIRST_ROUNDS, steps)
         found[dimension] = sum(
             bench.log_likelihood(bench.fit(candidate, fold), candidate, fold) for fold in range(config.folds)
         )
@@ -298,11 +304,20 @@ def weights_of(log_likelihoods: list[float], num_rows: int) -> NDArray[np.float6
     return weights / weights.sum()
 
 
-def _in_turn(first: list[Candidate], fitted: list[_Fitted]) -> Iterator[Candidate]:
-    """Yield ``first``, then the other numbers of rounds with the dimension that ``fitted`` found best."""
-    yield from first
+def _in_turn(
+    dimensions: Sequence[int], fitted: list[_Fitted], steps: int, *, is_many: bool
+) -> Iterator[Candidate]:
+    """Yield the numbers of directions, then the other numbers of rounds with the one that ``fitted`` found best.
+
+    With many classes these are starts alone, and the best comes last, to be fitted: there a fit takes thirty times
+    as long as its start, and all of them find no more (benchmarks/results/noise_model.md).
+    """
+    tried = 0 if is_many else steps
+    yield from (Candidate(dimension, FIRST_ROUNDS, tried) for dimension in dimensions)
     best = max(fitted, key=lambda one: one.log_likelihood).candidate.dimension
-    yield from (Candidate(best, rounds) for rounds in ROUNDS if rounds != FIRST_ROUNDS)
+    yield from (Candidate(best, rounds, tried) for rounds in ROUNDS if rounds != FIRST_ROUNDS)
+    if is_many:
+        yield max(fitted, key=lambda one: one.log_likelihood).candidate._replace(steps=steps)
 
 
 class _Verdict(NamedTuple):
@@ -356,9 +371,9 @@ class _Bench:
         rows, given = self._read(self._rows[learns], candidate.dimension), self._given[learns]
         known = self._known[learns]
         (start,) = discriminant_starts(rows, given, self._data.num_classes, (candidate.rounds,), known=known)
-        return maximise(
-            start, rows, given, known=known, penalty=self._config.penalty, steps=self._config.steps
-        )
+        if not candidate.steps:
+            return start
+        return maximise(start, rows, given, known=known, penalty=self._config.penalty, steps=candidate.steps)
 
     def log_likelihood(self, model: Model, candidate: Candidate, fold: int) -> float:
         """Sum over the drawn rows of ``fold``."""

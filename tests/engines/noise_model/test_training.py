@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from benchmarks.metrics import auroc
 from engines.contract import EngineInputError, TrainingCancelled, TrainingData
+from engines.noise_model import training
 from engines.noise_model.training import NoiseModelConfig, best_dimension, guess_noise_rate, train, weights_of
 from engines.shared.components import principal_components
 from tests.engines.helpers import MemoryCheckpoint
@@ -23,10 +24,19 @@ def features_of(rows: NDArray, noise: int = 40, seed: int = 0) -> NDArray:
     return (table @ turned).astype(np.float32)[:, None]
 
 
-def test_train__finds_pair_flips_and_says_how_many() -> None:
+@pytest.fixture(params=[False, True], ids=["few classes", "many classes"])
+def is_many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether these few classes count as many: starts alone are compared, and one model is fitted."""
+    if request.param:
+        monkeypatch.setattr(training, "MANY_CLASSES", 0)
+    return bool(request.param)
+
+
+def test_train__finds_pair_flips_and_says_how_many(is_many: bool) -> None:
     rows, given, true, _ = drawn(1_500, seed=1, flip=0.4)
     result = train(TrainingData(None, given, CLASSES, features=features_of(rows)), NoiseModelConfig())
     assert result.is_out_of_sample
+    assert (len(result.provenance.notes["weights"]) == 1) == is_many
     assert auroc(given != true, 1 - result.trust_score) > 0.97
     assert (1 - result.trust_score).mean() == pytest.approx((given != true).mean(), abs=0.05)
     assert (result.pred_probs.argmax(1) == true).mean() > 0.9
@@ -44,6 +54,7 @@ def test_train__no_label_judges_itself() -> None:
     assert np.isnan(unlabeled.trust_score[7])
 
 
+@pytest.mark.usefixtures("is_many")
 def test_train__goes_on_where_it_was_stopped_with_the_same_result() -> None:
     rows, given, _, _ = drawn(300, seed=4)
     data = TrainingData(None, given, CLASSES, features=features_of(rows))

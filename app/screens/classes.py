@@ -214,12 +214,8 @@ def _verified(interval: Interval | None) -> str:
 
 
 def draw_conflicts(dataset: Dataset, said: statements.Statements) -> None:
-    """Pairs that trade places, and copies or near copies with different labels."""
+    """Copies or near copies with different labels."""
     names = dataset.class_names
-    trading = [pair for pair in said.class_pairs if pair.trades_places]
-    for pair in trading:
-        st.warning("Two classes seem to trade places; labels alone cannot tell which is which:")
-        st.text(f"{names[pair.first]} and {names[pair.second]}")
     if len(said.conflicts):
         groups = said.conflicts.duplicate_group.nunique()
         st.subheader(f"{words.plural(groups, 'group')} of copies with different labels", anchor=False)

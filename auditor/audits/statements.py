@@ -26,7 +26,6 @@ from auditor.review import blind, decisions
 from auditor.review.decisions import Findings
 from auditor.statistics import (
     MOST_SPLITS,
-    ClassPair,
     ClassReport,
     ErrorsLeft,
     Exchangeability,
@@ -111,7 +110,6 @@ class Statements:
 
     noise_rate: NoiseRate
     errors_left: ErrorsLeft
-    class_pairs: list[ClassPair]
     moves: list[Move]
     """Most labels first."""
     classes: list[ClassReport]
@@ -305,12 +303,6 @@ def statements(standing: Standing) -> Statements:
         num_found_wrong=len(known.wrong),
         num_found_right=len(known.right),
     )
-    pairs = noise.trading_pairs(
-        standing.given_labels,
-        standing.suggested_label,
-        standing.is_doubtful,
-        len(names),
-    )
     intervals = None
     if standing.is_random_sample:
         drawable = np.where(in_question, standing.given_labels, -1)
@@ -319,8 +311,7 @@ def statements(standing: Standing) -> Statements:
         standing.given_labels,
         standing.error_probability,
         standing.is_doubtful,
-        pairs,
-        names,
+        len(names),
         intervals=intervals,
     )
     shared = shared_pictures(splits, duplicates)
@@ -333,7 +324,7 @@ def statements(standing: Standing) -> Statements:
         shared=shared,
         verified=standing.verified if standing.is_random_sample else None,
     )
-    return Statements(rate, left, pairs, _moves(standing), reports, conflicts, parts, shared)
+    return Statements(rate, left, _moves(standing), reports, conflicts, parts, shared)
 
 
 def _moves(standing: Standing) -> list[Move]:

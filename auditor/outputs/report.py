@@ -55,7 +55,6 @@ def _of_classes(standing: statements.Standing, progress: OnProgress | None) -> R
         **_of_all(standing, said.noise_rate, said.errors_left),
         moves=said.moves,
         class_reports=said.classes,
-        pairs=said.class_pairs,
         splits=said.splits,
         correlations=list(zip(audit.summary.witnesses, audit.summary.rank_correlations or [], strict=True)),
         conflicts=_conflicts(said.conflicts, dataset.class_names),

@@ -21,7 +21,7 @@ from PIL import Image
 from auditor.audits.comparison import Comparison
 from auditor.audits.statements import Move
 from auditor.ground.wording import odds_of_suggestion, odds_of_wrong, percent
-from auditor.statistics import ClassPair, ClassReport, ErrorsLeft, NoiseRate, Promise, SplitReport
+from auditor.statistics import ClassReport, ErrorsLeft, NoiseRate, Promise, SplitReport
 
 MAX_SUSPECTS = 60
 """Pictures on the page; more belong into the app."""
@@ -102,7 +102,6 @@ class ReportInput:
     moves: Sequence[Move] = ()
     """Most labels first; at most ``MAX_MOVES`` are listed."""
     class_reports: Sequence[ClassReport] = ()
-    pairs: Sequence[ClassPair] = ()
     splits: Sequence[SplitReport] = ()
     more_rows: str = ""
     """What further verified rows would tighten, in a sentence."""

@@ -2,7 +2,7 @@
 
 from auditor.statistics.rates import noise, promises
 from auditor.statistics.rates.intervals import Interval
-from auditor.statistics.rates.noise import ClassPair, ClassReport, ErrorsLeft, NoiseRate
+from auditor.statistics.rates.noise import ClassReport, ErrorsLeft, NoiseRate
 from auditor.statistics.rates.parts import first_interval, part_intervals
 from auditor.statistics.rates.probabilities import calibrate, guess_error_probability
 from auditor.statistics.rates.promises import Exchangeability, MoreRows, Promise, check_draws
@@ -32,7 +32,6 @@ __all__ = [
     "SUM_TOLERANCE",
     "UNLABELED",
     "UNSURE",
-    "ClassPair",
     "ClassReport",
     "Decided",
     "ErrorsLeft",

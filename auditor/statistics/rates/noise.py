@@ -23,10 +23,6 @@ MIN_CLASS_SIZE = 20
 """Fewer samples than this in a class cannot tell right from wrong."""
 MAX_DOUBTFUL = 0.5
 """Above this share of doubtful labels the class's own labels no longer define it."""
-TRADING_SHARE = 0.2
-"""Both directions of a pair above this share: the two classes trade places."""
-MIN_FLOW = 3
-"""Doubtful labels that a direction needs before a pair is worth naming."""
 
 
 @dataclass(frozen=True)
@@ -59,24 +55,6 @@ class ErrorsLeft:
     def has_middle(self) -> bool:
         """Something backs a number between the ends: a random sample, and more than an end."""
         return self.kind == "interval" and (self.point > self.low or self.low == self.high)
-
-
-@dataclass(frozen=True)
-class ClassPair:
-    """Two classes whose labels seem to be exchanged."""
-
-    first: int
-    second: int
-    first_given_second: int
-    """Doubtful labels that say ``second`` where ``first`` is suggested."""
-    second_given_first: int
-    """Doubtful labels that say ``first`` where ``second`` is suggested."""
-    first_share: float
-    """``second_given_first`` as a share of the labels that say ``first``."""
-    second_share: float
-    """``first_given_second`` as a share of the labels that say ``second``."""
-    trades_places: bool
-    """Both shares above TRADING_SHARE: labels alone cannot tell which class is which."""
 
 
 @dataclass(frozen=True)
@@ -161,47 +139,11 @@ def errors_left(
     return ErrorsLeft(num_found_wrong, low, point, high, noise_rate.kind, sentence)
 
 
-def trading_pairs(
-    given_labels: NDArray[np.integer],
-    suggested_labels: NDArray[np.integer],
-    is_doubtful: NDArray[np.bool_],
-    num_classes: int,
-) -> list[ClassPair]:
-    """Return the pairs of classes with doubtful labels in both directions, strongest two-way flow first.
-
-    Networks that learned two classes the wrong way round doubt none of their labels; verified rows of these classes
-    show it (``class_reports``).
-    """
-    doubtful = is_doubtful & (given_labels >= 0) & (suggested_labels >= 0)
-    flow = np.zeros((num_classes, num_classes), dtype=np.int64)
-    np.add.at(flow, (given_labels[doubtful], suggested_labels[doubtful]), 1)
-    sizes = np.maximum(np.bincount(given_labels[given_labels >= 0], minlength=num_classes), 1)
-    pairs = []
-    for first, second in np.argwhere(np.triu(np.minimum(flow, flow.T) >= MIN_FLOW, k=1)):
-        outward, back = int(flow[first, second]), int(flow[second, first])
-        shares = (outward / sizes[first], back / sizes[second])
-        pairs.append(
-            ClassPair(
-                first=int(first),
-                second=int(second),
-                first_given_second=back,
-                second_given_first=outward,
-                first_share=float(shares[0]),
-                second_share=float(shares[1]),
-                trades_places=bool(min(shares) >= TRADING_SHARE),
-            )
-        )
-    return sorted(
-        pairs, key=lambda pair: (-min(pair.first_share, pair.second_share), pair.first, pair.second)
-    )
-
-
 def class_reports(
     given_labels: NDArray[np.integer],
     error_probability: NDArray[np.floating],
     is_doubtful: NDArray[np.bool_],
-    pairs: Sequence[ClassPair],
-    class_names: Sequence[str],
+    num_classes: int,
     *,
     intervals: Sequence[Interval] | None = None,
 ) -> list[ClassReport]:
@@ -211,11 +153,9 @@ def class_reports(
         given_labels: (N,) int, -1 unlabeled.
         error_probability: (N,) float, NaN where unknown.
         is_doubtful: (N,) bool, usually ``Calibrated.is_label_issue``.
-        pairs: of ``trading_pairs``.
-        class_names: K names.
+        num_classes: K.
         intervals: of ``per_class_intervals``, where verified rows exist.
     """
-    num_classes = len(class_names)
     sizes, doubtful = np.zeros(num_classes, np.int64), np.zeros(num_classes, np.int64)
     wrong = np.zeros(num_classes)
     for rows in row_chunks(len(given_labels), 1):
@@ -228,18 +168,15 @@ def class_reports(
     reports = []
     for k in range(num_classes):
         seen = intervals[k] if intervals is not None and intervals[k].num_rows else None
-        why = _why_not_judged(k, int(sizes[k]), int(doubtful[k]), seen, pairs, class_names)
+        why = _why_not_judged(int(sizes[k]), int(doubtful[k]), seen)
         reports.append(ClassReport(k, int(sizes[k]), int(doubtful[k]), float(wrong[k]), seen, bool(why), why))
     return reports
 
 
 def _why_not_judged(
-    label: int,
     size: int,
     num_doubtful: int,
     seen: Interval | None,
-    pairs: Sequence[ClassPair],
-    class_names: Sequence[str],
 ) -> str:
     if size < MIN_CLASS_SIZE:
         return f"only {plural(size, 'sample', 'carry')} this label; at least {MIN_CLASS_SIZE} are needed"
@@ -251,8 +188,4 @@ def _why_not_judged(
     if seen is not None and seen.low > MAX_DOUBTFUL:
         labels = plural(seen.num_rows, "verified label")
         return f"{seen.num_hits} of its {labels} are wrong; most name another class"
-    for pair in pairs:
-        if pair.trades_places and label in (pair.first, pair.second):
-            partner = class_names[pair.second if label == pair.first else pair.first]
-            return f"it trades places with {partner!r}; the labels alone cannot tell which is which"
     return ""

@@ -27,7 +27,6 @@ from auditor.statistics.rates.noise import (
     class_reports,
     errors_left,
     noise_rate_from_verified,
-    trading_pairs,
 )
 from auditor.statistics.rates.promises import promises
 from auditor.statistics.rates.splits import SplitReport
@@ -74,7 +73,6 @@ def digits_report():
     names = [f"digit {k}" for k in range(9)] + [NASTY]
     trust, suggested, shown = found.reading.trust_score, found.reading.other_label, found.calibrated
     rate = noise_rate_from_verified(world.given_labels, verified, found.guess)
-    pairs = trading_pairs(world.given_labels, suggested, shown.is_label_issue, 10)
     intervals = part_intervals(world.given_labels, verified, verified.is_wrong(world.given_labels), 10)
     worst = np.argsort(trust)[:12]
     return ReportInput(
@@ -93,11 +91,9 @@ def digits_report():
             world.given_labels,
             shown.error_probability,
             shown.is_label_issue,
-            pairs,
-            names,
+            10,
             intervals=intervals,
         ),
-        pairs=pairs,
         suspects=[
             Suspect(
                 sample_id=int(i),
@@ -170,7 +166,6 @@ def test_report_html__a_guess_is_marked(digits_report):
         errors_left=None,
         moves=(),
         class_reports=(),
-        pairs=(),
         engines=(),
     )
     words = Page(report_html(bare)).words()

@@ -9,7 +9,6 @@ from auditor.statistics.rates.noise import (
     class_reports,
     errors_left,
     noise_rate_from_verified,
-    trading_pairs,
 )
 from auditor.statistics.rates.verified import NO_CLASS, UNSURE, Verified
 from tests.auditor.statistics.worlds import make_world
@@ -92,18 +91,6 @@ def test_errors_left__covers_whatever_was_reviewed():
     assert inside >= 0.95 * 200 - 2 * np.sqrt(200 * 0.05 * 0.95)
 
 
-def test_trading_pairs__both_directions_count():
-    given = np.repeat([0, 1, 2], 100)
-    suggested = given.copy()
-    suggested[:30], suggested[100:125] = 1, 0  # cat -> dog and back
-    suggested[200:240] = 0  # owl -> cat only
-    doubtful = suggested != given
-    (pair,) = trading_pairs(given, suggested, doubtful, 3)
-    assert (pair.first, pair.second) == (0, 1)
-    assert (pair.first_share, pair.second_share) == (0.3, 0.25)
-    assert pair.trades_places is True
-
-
 def test_class_reports__verified_rows_show_a_swap_that_the_networks_learned():
     true = np.repeat([0, 1, 2], 200)
     given = np.array([1, 0, 2])[true]
@@ -111,7 +98,7 @@ def test_class_reports__verified_rows_show_a_swap_that_the_networks_learned():
     ids = np.random.default_rng(0).permutation(600)[:150]
     verified = Verified(ids, true[ids])
     intervals = part_intervals(given, verified, verified.is_wrong(given), 3)
-    reports = class_reports(given, np.zeros(600), doubtful, [], NAMES, intervals=intervals)
+    reports = class_reports(given, np.zeros(600), doubtful, 3, intervals=intervals)
     assert [one.cannot_be_judged for one in reports] == [True, True, False]
     assert "verified labels are wrong" in reports[0].why
 
@@ -121,10 +108,8 @@ def test_class_reports__says_what_cannot_be_judged():
     suggested = np.where(np.arange(210) % 4 == 0, 1 - np.minimum(given, 1), given)
     suggested[given == 2] = 2
     doubtful = suggested != given
-    pairs = trading_pairs(given, suggested, doubtful, 3)
-    reports = class_reports(given, np.full(210, 0.1), doubtful, pairs, NAMES)
-    assert [report.cannot_be_judged for report in reports] == [True, True, True]
-    assert "trades places with 'dog'" in reports[0].why
+    reports = class_reports(given, np.full(210, 0.1), doubtful, 3)
+    assert [report.cannot_be_judged for report in reports] == [False, False, True]
     assert "only 10 samples carry this label" in reports[2].why
     assert reports[0].expected_wrong == pytest.approx(10.0)
 
@@ -134,9 +119,7 @@ def test_class_reports__a_doubtful_class_and_a_sound_one():
     doubtful = np.arange(100) < 30
     ids = np.arange(0, 100, 10)
     intervals = part_intervals(given, Verified(ids, given[ids]), doubtful[ids], 3)
-    first, second, third = class_reports(
-        given, np.full(100, np.nan), doubtful, [], NAMES, intervals=intervals
-    )
+    first, second, third = class_reports(given, np.full(100, np.nan), doubtful, 3, intervals=intervals)
     assert "the engines doubt 60 % of its labels" in first.why
     assert (second.cannot_be_judged, second.why) == (False, "")
     assert (first.interval.num_hits, second.interval.num_hits) == (3, 0)

@@ -1,6 +1,6 @@
 """How far each label is to be trusted: witnesses, one pool of them, and what is read off it."""
 
-from auditor.statistics.trust.combining import Calibrated, Combined, Votes, combine
+from auditor.statistics.trust.combining import Combined, combine
 from auditor.statistics.trust.pool import UNKNOWN, CrossFit, Pool, told
 from auditor.statistics.trust.predictions import (
     probabilities_from_array,
@@ -18,12 +18,10 @@ from auditor.statistics.trust.witnesses import Witness, knows_by_heart, rank_per
 
 __all__ = [
     "UNKNOWN",
-    "Calibrated",
     "Combined",
     "CrossFit",
     "Pool",
     "Reading",
-    "Votes",
     "Witness",
     "combine",
     "engine_sentence",

@@ -152,25 +152,30 @@ def review(url: str, mode: str, errs: float) -> dict[str, Any]:
 
 
 def on_card(view: Any, person: Reviewer, count: Counter[str]) -> None:
-    """Untick what is not of the one class that most are, settle the rest."""
+    """Say of each what is right where that is not what most are, settle the card."""
     tiles = view.get_by_test_id("card-tile")
     samples = [int(one) for one in tiles.evaluate_all("all => all.map((one) => one.dataset.sample)")]
-    suggested = person.names.index(view.locator(".about-pair .suggested").inner_text())
-    seen = [person.sees(sample, suggested) for sample in samples]
+    suggested = tiles.evaluate_all("all => all.map((one) => Number(one.dataset.suggested))")
+    seen = [person.sees(*one) for one in zip(samples, suggested, strict=True)]
     is_given = [label == int(person.given[sample]) for sample, label in zip(samples, seen, strict=True)]
-    keeps = sum(is_given) > sum(label == suggested for label in seen)
-    fits = [given if keeps else label == suggested for label, given in zip(seen, is_given, strict=True)]
+    is_suggested = [one == two for one, two in zip(seen, suggested, strict=True)]
     count.update(cards=1, glances=len(samples))
-    for place, one in enumerate(fits):
-        if not one and any(fits):
+    most = sum(is_given) > len(samples) / 2  # then it is quicker to tick the few that are wrong
+    keeps = all(is_given)
+    if most and not keeps:
+        view.keyboard.press("i")
+        count["keys"] += 1
+    for place, (stays, changes) in enumerate(zip(is_given, is_suggested, strict=True)):
+        wanted = 1 if stays else 0 if changes else 2
+        for _ in range(0 if keeps else 2 if wanted == 2 else int(wanted != most)):
             tiles.nth(place).click()
             count["clicks"] += 1
-    before, key = view.locator(".about-pair h3").inner_text(), "q" if keeps else "Enter"
-    key = key if any(fits) else "p"  # none of them fits: later, one by one
+    before, key = view.locator(".picks").get_attribute("data-samples"), "q" if keeps else "Enter"
+    key = key if any(is_given) or any(is_suggested) else "p"  # none of them fits: later, one by one
     until_gone = (
         "before => { const find = (root) => { for (const one of root.querySelectorAll('*')) {"
-        " if (one.matches('.about-pair h3')) return one; const inside = one.shadowRoot && find(one.shadowRoot);"
-        " if (inside) return inside; } return null; }; return find(document)?.innerText !== before; }"
+        " if (one.matches('.picks')) return one; const inside = one.shadowRoot && find(one.shadowRoot);"
+        " if (inside) return inside; } return null; }; return find(document)?.dataset.samples !== before; }"
     )
     view.wait_for_timeout(LOOK_MS)
     while True:

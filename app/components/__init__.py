@@ -222,7 +222,7 @@ def embedding_map(
         audit_id: whose scores colour the points.
         engine: whose embedding it is; ``features`` for those of a backbone.
         class_names: the dataset's classes.
-        colour: ``given``, ``suggested``, ``trust`` or ``review``.
+        colour: ``given``, ``suggested``, ``trust``, ``review``, ``reviewer`` or ``split``.
         region: polygon in the map's coordinates to draw, or None.
         version: another number loads the points afresh, for example after decisions.
         on_region: called when a region was drawn ([] = cleared).

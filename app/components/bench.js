@@ -91,6 +91,10 @@ class Bench {
       this.viewer.node, this.lens.node,
     ]);
     this.root.append(this.bench);
+    document.addEventListener("auditor-pointed", ({ detail }) => {
+      const at = this.mode === "grid" ? this.items.findIndex((item) => item.sample === detail) : -1;
+      if (at >= 0 && this.bench.isConnected) this.moveTo(at);
+    });
     this.slot = new BarSlot(this.bench, top);
   }
 
@@ -146,7 +150,7 @@ class Bench {
     this.refreshStats();
   }
 
-  async load(after, { last = false, keep = false, stay = false, first = null }) {
+  async load(after, { last = false, keep = false, stay = false }) {
     this.bench.setAttribute("data-state", "loading");
     const load = ++this.loads;
     for (const item of this.recent.values()) if (!item.saving) this.recent.delete(item.sample);
@@ -155,7 +159,7 @@ class Bench {
       const asked = { audit: this.data.audit, where: this.data.queue, reviewer: this.data.reviewer };
       let page = null;
       if (this.mode === "cards") {
-        page = await this.server.post("cards", { ...asked, first, passed: [...this.pairs.passed] });
+        page = await this.server.post("cards", { ...asked, passed: [...this.pairs.passed] });
         if (isOvertaken()) return;
         this.pairs.take(page);
         if (!page.pair) return this.afterCards();
@@ -190,7 +194,7 @@ class Bench {
     } catch (error) {
       if (isOvertaken()) return;
       this.tell(error.message, "bad");
-      if (!error.final) setTimeout(() => isOvertaken() || this.load(after, { last, keep, stay, first }), 1500);
+      if (!error.final) setTimeout(() => isOvertaken() || this.load(after, { last, keep, stay }), 1500);
     }
     this.bench.setAttribute("data-state", "ready");
   }
@@ -429,7 +433,14 @@ class Bench {
     return this.cards.get(sample);
   }
 
+  // A map beside the grid marks what is selected here, or else where the cursor is.
+  tellMap() {
+    const detail = this.mode === "grid" ? this.targets().map((item) => item.sample) : this.item ? [this.item.sample] : [];
+    document.dispatchEvent(new CustomEvent("auditor-selected", { detail }));
+  }
+
   drawActions() {
+    this.tellMap();
     this.actions.replaceChildren(...verdictButtons(this));
     this.tools.replaceChildren(...barButtons(this));
     this.slot.follow();
@@ -652,8 +663,9 @@ class Bench {
   }
 
   suggestion() {
-    const targets = this.targets();
-    if (targets.length) this.record(targets, (item) => this.towards(item, item.suggested));
+    const targets = this.mode === "cards" ? this.pairs.seenOpen : this.targets();
+    const stays = (item) => this.mode === "cards" && this.pairs.stays.has(item.sample);
+    if (targets.length) this.record(targets, (item) => this.towards(item, stays(item) ? item.given : item.suggested));
   }
 
   // What a person saw on the page of the grid, apart from the selected tiles; undo takes it back as one.
@@ -674,7 +686,8 @@ class Bench {
   }
 
   verdict(decision, labels = null) {
-    this.record(this.targets(), () => ({ decision, labels }));
+    const targets = this.mode === "cards" ? this.pairs.seenOpen : this.targets();
+    this.record(targets, () => ({ decision, labels }));
   }
 
   async record(targets, choose) {
@@ -702,8 +715,8 @@ class Bench {
   // One card, one action: undo takes it back as a whole.
   settled(number) {
     const key = this.keymap.shown("undo");
-    const says = `${number} settled${key ? `; ${key} takes the card back` : ""}.`;
-    this.pairs.next().then(() => this.tell(says, "good"));
+    const says = `${number} settled${key ? `; ${key} takes ${number === 1 ? "it" : "them"} back` : ""}.`;
+    this.pairs.next().then((isSo) => isSo && this.tell(says, "good"));
   }
 
   async sendOne(item, choice, more) {
@@ -771,15 +784,12 @@ class Bench {
       return;
     }
     const [first] = answer.items;
-    if (this.mode === "cards" && answer.items.length > 1) {
-      for (const item of answer.items) this.recent.delete(item.sample);
-      this.pairs.bringBack(answer.items);
-      this.count();
-    } else {
+    for (const item of answer.items) this.recent.delete(item.sample);
+    if (this.mode !== "cards" || !this.pairs.bringBack(answer.items)) {
       if (this.mode === "cards") this.show("card");
       this.bringBack(answer.items);
-      this.count();
     }
+    this.count();
     this.tell(
       answer.undone > 1
         ? `Undone: ${answer.undone} decisions of one step are taken back.`
@@ -793,7 +803,6 @@ class Bench {
   bringBack(items) {
     const missing = [];
     for (const item of items) {
-      this.recent.delete(item.sample);
       const here = this.items.find((one) => one.sample === item.sample);
       if (here) Object.assign(here, item);
       else missing.push(item);
@@ -857,6 +866,7 @@ class Bench {
       engines: () => this.frame && this.mode === "card" && this.frame.toggleEngines(),
       grid: () => this.items.length && this.toggleMode(),
       cards: () => hasCards(this.data.queue) && this.toggleCards(),
+      invert: () => this.mode === "cards" && this.pairs.invert(),
     };
     const isForOne = this.mode === "cards" && id in this.data.decisions && !["keep", "relabel"].includes(id);
     if (!isForOne) (actions[id] || decideBy(this, id))();

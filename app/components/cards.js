@@ -1,5 +1,6 @@
-// Confusion cards: suspects that are given one class and look like one other, side by side at one size. What does not
-// belong is unticked and waits for a look of its own; one key settles the rest, and undo takes the card back.
+// Confusion cards: suspects that are given one class and look like one other, side by side at one size; then cards of
+// mixed pairs. A click on what does not belong says that its label stays, a second one that it waits for a look of its
+// own; one key settles the card, and undo takes it back.
 
 const CARD_TILE = 132;
 
@@ -17,8 +18,9 @@ class Cards {
   forget() {
     this.pair = null;
     this.passed = new Set();
-    this.left = new Set();
-    this.behind = []; // cards that were settled: all samples of each, and those that were left out
+    this.stays = new Set();
+    this.later = new Set();
+    this.behind = []; // cards as they were before a key settled them
   }
 
   // A key that comes as the card does was meant for the one before.
@@ -34,29 +36,44 @@ class Cards {
   }
 
   get open() {
-    return this.bench.items.filter((item) => !item.decision && !this.left.has(item.sample));
+    return this.seenOpen.filter(({ sample }) => !this.stays.has(sample));
+  }
+
+  // And what was said to stay.
+  get seenOpen() {
+    return this.bench.items.filter((item) => !item.decision && !this.later.has(item.sample));
   }
 
   take(answer) {
-    Object.assign(this, { pair: answer.pair, number: answer.cards, singles: answer.singles });
-    this.left.clear();
+    Object.assign(this, { pair: answer.pair, number: answer.cards, singles: answer.singles, isInverted: false });
+    this.stays.clear();
+    this.later.clear();
   }
 
   sentence() {
     const { bench, pair } = this;
-    const many = pair.count > bench.items.length ? `${bench.items.length} of ${pair.count}` : String(bench.items.length);
+    const number = bench.items.length;
+    const many = `${pair.count > number ? `${number} of ${pair.count}` : number} ${number === 1 ? "picture" : "pictures"}`;
+    if (this.isMixed) return [`${many} ${number === 1 ? "looks" : "look"} like another class than given`];
     return [
-      `${many} ${bench.items.length === 1 ? "picture" : "pictures"} given `, el("span", { class: "given", text: bench.className(pair.given) }), " look like ",
+      `${many} given `, el("span", { class: "given", text: bench.className(pair.given) }), " look like ",
       el("span", { class: "suggested", text: bench.className(pair.suggested) }),
     ];
+  }
+
+  get isMixed() {
+    return this.pair.given === null;
   }
 
   draw() {
     const { bench, pair } = this;
     this.drawnAt = performance.now();
     bench.tiles = bench.items.map((item, i) => {
-      const tile = el("button", { class: "pick", "data-testid": "card-tile", "data-sample": item.sample, tabindex: "-1", title: item.odds }, [
+      const tile = el("button", { class: "pick", "data-testid": "card-tile", "data-sample": item.sample, "data-suggested": item.suggested, tabindex: "-1", title: item.odds }, [
         el("img", { src: bench.server.image(item.sample, CARD_TILE), alt: "", draggable: "false" }), el("span", { class: "tick", text: "✓" }),
+        this.isMixed ? el("span", { class: "labels" }, [
+          el("span", { class: "given", text: bench.className(item.given) }), " → ", el("span", { class: "suggested", text: bench.className(item.suggested) }),
+        ]) : null,
       ]);
       tile.addEventListener("click", () => { bench.cursor = i; this.toggle(i); });
       return tile;
@@ -69,11 +86,12 @@ class Cards {
     ]);
     const others = this.number > 1 ? `${this.number - 1} more ${this.number === 2 ? "card" : "cards"}` : "The last card";
     const first = pair.isUnverified ? "A first list, nothing of it is verified: check each. " : "";
-    const singles = this.singles ? `, then ${this.singles.toLocaleString("en")} one by one` : "";
+    const singles = this.singles ? `, then ${this.singles.toLocaleString("en")} of mixed classes` : "";
+    const later = this.isMixed ? `${first}Each has a suggestion of its own.` : `${first}${others}${singles}`;
     bench.stage.replaceChildren(el("div", { class: "confusion", "data-testid": "confusion" }, [
-      el("div", { class: "about-pair" }, [el("h3", {}, this.sentence()), el("span", { class: "later", text: `${first}${others}${singles}` })]),
-      el("div", { class: "picks", role: "group", "aria-label": "Samples" }, bench.tiles),
-      el("div", { class: "both" }, [like(pair.like.suggested, pair.suggested, "suggested"), like(pair.like.given, pair.given, "")]),
+      el("div", { class: "about-pair" }, [el("h3", {}, this.sentence()), el("span", { class: "later", text: later })]),
+      el("div", { class: "picks", role: "group", "aria-label": "Samples", "data-samples": bench.items.map((item) => item.sample).join() }, bench.tiles),
+      this.isMixed ? null : el("div", { class: "both" }, [like(pair.like.suggested, pair.suggested, "suggested"), like(pair.like.given, pair.given, "")]),
     ]));
     bench.items.forEach((_, i) => this.drawTile(i));
     this.watch.disconnect();
@@ -87,46 +105,69 @@ class Cards {
     if (!tile) return;
     tile.classList.toggle("cursor", i === bench.cursor);
     if (item.decision) tile.title = bench.verdictText(item);
-    tile.setAttribute("aria-pressed", String(!item.decision && !this.left.has(item.sample)));
-    tile.setAttribute("aria-label", `Sample ${item.sample}: ${this.left.has(item.sample) ? "left out" : "ticked"}`);
+    const said = this.later.has(item.sample) ? "later" : this.stays.has(item.sample) ? "stays" : "✓";
+    tile.setAttribute("aria-pressed", String(!item.decision && said === "✓"));
+    tile.setAttribute("aria-label", `Sample ${item.sample}: ${said === "✓" ? "ticked" : said}`);
+    tile.querySelector(".tick").textContent = said;
   }
 
   toggle(i) {
     const { sample } = this.bench.items[i];
-    if (!this.left.delete(sample)) this.left.add(sample);
+    const { stays, later, isInverted } = this;
+    if (later.delete(sample)) isInverted && stays.add(sample); // as the card began
+    else if (stays.has(sample) !== isInverted) later.add(sample) && stays.delete(sample);
+    else if (!stays.delete(sample)) stays.add(sample);
     this.bench.items.forEach((_, at) => this.drawTile(at));
     this.bench.drawActions();
   }
 
-  // The card is settled, or waits until later: what is still open on it comes one by one.
-  async next() {
-    this.behind.push({ samples: this.bench.items.map((item) => item.sample), left: [...this.left] });
-    for (const item of this.bench.items) if (!item.decision || this.left.has(item.sample)) this.passed.add(item.sample);
-    await this.bench.outbox.drained();
-    await this.bench.load(null, {});
+  // Where most labels are right it is quicker to tick the few that are not.
+  invert() {
+    const { bench } = this;
+    this.later.clear();
+    this.isInverted = !this.isInverted;
+    this.stays = new Set(this.isInverted ? this.seenOpen.map((item) => item.sample) : []);
+    bench.items.forEach((_, at) => this.drawTile(at));
+    bench.drawActions();
   }
 
-  // An undone card, as it was.
+  // The card is settled, or waits until later: what is still open on it comes one by one.
+  async next() {
+    const { pair, number, singles, isInverted } = this;
+    const card = { isInverted, pair, number, singles, items: this.bench.items, stays: new Set(this.stays), later: new Set(this.later) };
+    this.behind.push(card);
+    for (const item of this.bench.items) if (!item.decision) this.passed.add(item.sample);
+    await this.bench.outbox.drained();
+    if (this.behind.includes(card)) await this.bench.load(null, {});
+    return this.behind.includes(card); // not taken back meanwhile
+  }
+
+  // An undone card, as it was before the key; false where it is not of these.
   bringBack(items) {
-    const [first] = items;
-    const at = this.behind.findLastIndex((card) => card.samples.includes(first.sample));
-    const [card] = at < 0 ? [{ samples: items.map((item) => item.sample), left: [] }] : this.behind.splice(at);
-    for (const sample of card.samples) this.passed.delete(sample);
-    return this.bench.load(null, { first: [first.given, first.suggested] }).then(() => {
-      card.left.forEach((sample) => this.left.add(sample));
-      this.bench.draw();
-    });
+    const at = this.behind.findLastIndex((card) => card.items.some((item) => item.sample === items[0].sample));
+    if (at < 0) return false;
+    const [card] = this.behind.splice(at);
+    for (const item of card.items) Object.assign(item, items.find((one) => one.sample === item.sample));
+    for (const { sample } of card.items) this.passed.delete(sample);
+    const { items: all, ...about } = card;
+    Object.assign(this, about);
+    Object.assign(this.bench, { items: all, cursor: 0, loads: this.bench.loads + 1 }); // the next card, if it is on its way, waits
+    this.bench.bench.setAttribute("data-state", "ready");
+    this.bench.show("cards");
+    return true;
   }
 
   buttons() {
     const { bench, pair } = this;
     const { keymap } = bench;
-    const number = this.open.length;
-    const idle = number ? {} : { disabled: true };
+    const [number, all] = [this.open.length, this.seenOpen.length];
+    const idle = all ? {} : { disabled: true };
+    const kept = all > number ? `, keep ${all - number}` : "";
     const keep = keymap.shown("keep");
     return [
-      actionButton("Enter", `Change ${number} ${number === 1 ? "label" : "labels"} to ${bench.className(pair.suggested)}`, () => bench.suggestion(), "primary", { ...idle, "data-testid": "settle" }),
-      actionButton(keep, `Keep ${number}`, () => bench.verdict("keep"), "keep", idle),
+      actionButton("Enter", `Change ${number} ${number === 1 ? "label" : "labels"} ${this.isMixed ? "as suggested" : `to ${bench.className(pair.suggested)}`}${kept}`, () => bench.suggestion(), "primary", { ...idle, "data-testid": "settle" }),
+      actionButton(keep, `Keep all ${all}`, () => bench.verdict("keep"), "keep", idle),
+      actionButton(keymap.shown("invert"), this.isInverted ? "Tick all" : "Tick none", () => this.invert()),
       actionButton(keymap.shown("class"), "Other class", () => bench.pickClass(), "", idle),
       actionButton(keymap.shown("page"), "Later", () => this.next()),
       el("span", { class: "gap" }),

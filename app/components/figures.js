@@ -11,10 +11,11 @@ const BENCH_ACTIONS = [
   { id: "engines", key: "d", text: "what each engine says" },
   { id: "grid", key: "g", text: "grid or single view" },
   { id: "cards", key: "t", text: "cards: suspects that look like one other class, settled together" },
+  { id: "invert", key: "i", text: "cards: tick none, or all" },
 ];
 const BENCH_FIXED = [
   ["← →", "previous and next (↑ ↓ in the grid)"],
-  ["Space", "select a tile, or untick it on a card; Shift + click selects a range"],
+  ["Space", "select a tile; on a card its label stays, again: it waits, again: ticked; Shift + click selects a range"],
   ["Enter", "settles a card; opens a tile; next page, once every tile of a page is checked"],
   ["?", "this list"],
 ];

@@ -17,12 +17,19 @@ class EmbeddingMap {
     this.tool = "lasso";
     this.hidden = new Set();
     this.view = { scale: 1, x: 0, y: 0 };
+    this.selected = new Set();
     this.listen();
+    document.addEventListener("auditor-selected", ({ detail }) => {
+      this.selected = new Set(detail);
+      this.paint();
+    });
     new ResizeObserver(() => this.paint()).observe(this.canvas);
   }
 
   update(data) {
-    const source = `${data.audit}/${data.engine}/${data.version}`;
+    const tag = ["reviewer", "split"].includes(data.colour) ? data.colour : "review";
+    this.tag = tag;
+    const source = `${data.audit}/${data.engine}/${data.version}/${tag}`;
     if (this.data && data.colour !== this.data.colour) this.hidden.clear();
     this.data = data;
     if (this.server) this.server.connection = data.connection;
@@ -41,7 +48,7 @@ class EmbeddingMap {
     this.box.removeAttribute("data-detail");
     this.status.textContent = "Loading the points …";
     try {
-      const points = unpack(await this.server.bytes(`map/${this.data.audit}/${encodeURIComponent(this.data.engine)}?v=${Date.now()}`));
+      const points = unpack(await this.server.bytes(`map/${this.data.audit}/${encodeURIComponent(this.data.engine)}?tag=${this.tag}&v=${Date.now()}`));
       if (source !== this.source) return;
       this.points = this.overview = points;
       this.asked = null;
@@ -74,7 +81,7 @@ class EmbeddingMap {
     this.box.setAttribute("data-detail", "loading");
     try {
       const path = `map/${this.data.audit}/${encodeURIComponent(this.data.engine)}`;
-      const points = unpack(await this.server.bytes(`${path}?box=${part}&v=${Date.now()}`));
+      const points = unpack(await this.server.bytes(`${path}?box=${part}&tag=${this.tag}&v=${Date.now()}`));
       if (part !== this.asked) return;
       this.points = merged(this.overview, points, [left, low, right, high]);
       this.tip.hidden = true;
@@ -116,17 +123,20 @@ class EmbeddingMap {
   colourOf(group) {
     if (group === 65535) return FAINT;
     if (this.data.colour === "trust") return TRUST[group];
-    if (this.data.colour === "review") return this.decided(group).colour;
+    if (this.data.colour === this.tag) return this.tagged(group).colour;
     return PALETTE[group % PALETTE.length];
   }
 
-  decided(code) {
-    return this.data.decisions[this.points.decisionNames[code]];
+  // What a point's tag says: the decision, who made it, or the split.
+  tagged(code) {
+    const name = this.points.decisionNames[code];
+    if (this.tag === "review") return this.data.decisions[name];
+    return { words: name, colour: PALETTE[code % PALETTE.length] };
   }
 
   nameOf(group) {
     if (this.data.colour === "trust") return group === 65535 ? "no score" : `trust ${(group / 6).toFixed(2)} – ${((group + 1) / 6).toFixed(2)}`;
-    if (this.data.colour === "review") return group === 65535 ? "undecided" : this.decided(group).words;
+    if (this.data.colour === this.tag) return group === 65535 ? (this.tag === "split" ? "no split" : "undecided") : this.tagged(group).words;
     return group === 65535 ? "unlabeled" : this.data.classNames[group];
   }
 
@@ -271,13 +281,13 @@ class EmbeddingMap {
     const context = canvas.getContext("2d");
     const frame = this.frame(); // once: to ask the page for the canvas's size at every point costs most of the time
     const { k, left, top } = frame;
-    const { x, y, issue, count } = this.points;
-    const dot = Math.max(1.6, Math.min(7, (count > 30000 ? 2 : count > 4000 ? 3 : 4.5) * Math.sqrt(this.view.scale)));
+    const { x, y, issue, sample, count } = this.points;
+    const dot = Math.max(1.6, Math.min(12, (count > 30000 ? 2 : count > 4000 ? 3 : count > 1000 ? 4.5 : 7) * Math.sqrt(this.view.scale)));
     const size = Math.max(1, Math.round(dot * ratio));
     // Dots are written as pixels: a hundred thousand of them take milliseconds, and half a second as shapes.
     const image = context.createImageData(width, height);
     const pixels = new Uint32Array(image.data.buffer);
-    const rings = [];
+    const [rings, marked] = [[], []];
     for (const [group, members] of this.groups) {
       if (this.hidden.has(group)) continue;
       const tone = pixelOf(this.colourOf(group), group === 65535 ? 0.35 : 0.75);
@@ -286,23 +296,34 @@ class EmbeddingMap {
         const py = top + (65535 - y[i]) * k;
         if (px < -9 || py < -9 || px > frame.width + 9 || py > frame.height + 9) continue;
         if (issue[i]) rings.push([px, py, group]);
-        else fillDot(pixels, width, height, Math.round(px * ratio - size / 2), Math.round(py * ratio - size / 2), size, tone);
+        if (this.selected.has(sample[i])) marked.push([px, py]);
+        fillDot(pixels, width, height, Math.round(px * ratio - size / 2), Math.round(py * ratio - size / 2), size, tone);
       }
     }
-    this.paintRings(pixels, width, height, rings, dot + 0.7, ratio);
+    this.paintRings(pixels, width, height, rings, dot / 2 + 2.5, ratio);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.putImageData(image, 0, 0);
     this.paintPolygon(context);
+    this.paintMarked(context, marked, dot / 2 + 6);
+  }
+
+  // What is selected in the grid beside the map.
+  paintMarked(context, marked, radius) {
+    context.strokeStyle = getComputedStyle(this.box).getPropertyValue("--st-text-color") || "#000";
+    context.lineWidth = 3;
+    for (const [px, py] of marked) {
+      context.beginPath();
+      context.arc(px, py, radius, 0, 2 * Math.PI);
+      context.stroke();
+    }
   }
 
   // A ring of each colour is drawn once and then copied, for the same reason.
   paintRings(pixels, width, height, rings, radius, ratio) {
-    const style = getComputedStyle(this.box);
-    const halo = style.getPropertyValue("--st-background-color") || "#fff";
-    const text = style.getPropertyValue("--st-text-color") || "#000";
+    const text = getComputedStyle(this.box).getPropertyValue("--st-text-color") || "#000";
     const stamps = new Map();
     for (const [px, py, group] of rings) {
-      if (!stamps.has(group)) stamps.set(group, ringStamp(radius * ratio, ratio, halo, group === 65535 ? text : this.colourOf(group)));
+      if (!stamps.has(group)) stamps.set(group, ringStamp(radius * ratio, ratio, group === 65535 ? text : this.colourOf(group)));
       copyStamp(pixels, width, height, px * ratio, py * ratio, stamps.get(group));
     }
   }
@@ -466,6 +487,7 @@ class EmbeddingMap {
     }
     if (this.tipped !== i) {
       this.tipped = i;
+      document.dispatchEvent(new CustomEvent("auditor-pointed", { detail: this.points.sample[i] }));
       const sample = this.points.sample[i];
       const { given, suggested, trust, decision, issue } = this.points;
       const name = (label) => (label === 65535 ? "none" : this.data.classNames[label]);
@@ -474,7 +496,7 @@ class EmbeddingMap {
         el("b", { text: `Sample ${sample}` }), el("div", { text: `given ${name(given[i])}` }),
         el("div", { text: `suggested ${name(suggested[i])}` }),
         el("div", { text: trust[i] === 255 ? "no trust score" : `trust ${(trust[i] / 254).toFixed(2)}${issue[i] ? " · suspect" : ""}` }),
-        decision[i] === 255 ? null : el("div", { text: this.decided(decision[i]).words }),
+        decision[i] === 255 ? null : el("div", { text: this.tagged(decision[i]).words }),
       ]));
     }
     this.tip.hidden = false;

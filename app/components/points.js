@@ -64,25 +64,15 @@ function fillDot(pixels, width, height, left, top, size, tone) {
   }
 }
 
-// A dot in a ring with a halo as pixels, all in the canvas's own pixels.
-function ringStamp(radius, ratio, halo, tone) {
+// A thin ring as pixels, all in the canvas's own; what lies inside it stays in view.
+function ringStamp(radius, ratio, tone) {
   const half = Math.ceil(radius + 3 * ratio);
   const context = el("canvas", { width: 2 * half, height: 2 * half }).getContext("2d");
   context.translate(half, half);
-  const circle = (size) => {
-    context.beginPath();
-    context.arc(0, 0, size, 0, 2 * Math.PI);
-  };
-  circle(radius + 1.5 * ratio);
-  context.fillStyle = halo;
-  context.fill();
-  circle(radius);
-  context.lineWidth = 1.6 * ratio;
+  context.arc(0, 0, radius, 0, 2 * Math.PI);
+  context.lineWidth = 1.4 * ratio;
   context.strokeStyle = tone;
   context.stroke();
-  circle(Math.max(1, radius - 2.6 * ratio));
-  context.fillStyle = tone;
-  context.fill();
   return { half, pixels: new Uint32Array(context.getImageData(0, 0, 2 * half, 2 * half).data.buffer) };
 }
 

@@ -35,16 +35,21 @@ def draw(dataset: Dataset, audit: Audit, queue: dict[str, Any], reviewer: str) -
     with tag:
         _tag_all(dataset, audit, inside, reviewer)
     if len(inside):
-        components.review_bench(
-            key="map_bench",
-            connection=readers.connection(dataset),
-            audit_id=audit.id,
-            class_names=dataset.class_names,
-            reviewer=reviewer,
-            queue=queue,
-            mode="grid",
-            refresh=st.session_state.get("map_version", 0),
-        )
+        bench(dataset, audit, queue, reviewer)
+
+
+def bench(dataset: Dataset, audit: Audit, queue: dict[str, Any], reviewer: str) -> None:
+    """The grid beside the map: what is selected in one is marked in the other."""
+    components.review_bench(
+        key="map_bench",
+        connection=readers.connection(dataset),
+        audit_id=audit.id,
+        class_names=dataset.class_names,
+        reviewer=reviewer,
+        queue=queue,
+        mode="grid",
+        refresh=st.session_state.get("map_version", 0),
+    )
 
 
 def _tag_all(dataset: Dataset, audit: Audit, inside: NDArray[np.int64], reviewer: str) -> None:

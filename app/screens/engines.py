@@ -1,4 +1,4 @@
-"""How far do the engines agree, where do they part, and what did each do over its epochs?"""
+"""Where do the engines part, how far do they agree, and what did each do over its epochs?"""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ADDRESSES = {
 MOST_ROWS = 10_000  # a distribution over epochs is drawn from so many rows
 FEW_ENGINES, MATRIX_FEW = 3, 340
 """Up to so many engines the matrix is that wide, in pixels: as wide as its column it would be blown up."""
-PARTED = 8
+PARTED = 12
 """Samples shown on which the engines are furthest apart."""
 
 
@@ -137,9 +137,17 @@ def choose_runs(view: View) -> None:
 
 def draw_parting(dataset: Dataset, view: View) -> None:
     """The samples on which the engines' places for the label lie furthest apart."""
-    st.subheader("Where the engines part", anchor=False)
     engines = len(view.audit.summary.witnesses)
     parted = readers.most_parted(view.audit, engines, PARTED)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.subheader("Where the engines part", anchor=False, width="stretch")
+        if not parted.empty and st.button(
+            "Review where the engines disagree",
+            key="engines_disagree",
+            icon=":material/rule:",
+            type="primary",
+        ):
+            state.open_suspects(agreement=-1)
     if parted.empty:
         st.write("All engines agree on every label.")
         return
@@ -156,8 +164,6 @@ def draw_parting(dataset: Dataset, view: View) -> None:
     ]
     notes = [f"{number} of {engines}" for *_, number in rows] if engines > 2 else None
     worst.row(dataset, seen, key="engines_parted", notes=notes)
-    if st.button("Review where the engines disagree", key="engines_disagree", icon=":material/rule:"):
-        state.open_suspects(agreement=-1)
 
 
 def legend(*entries: tuple[str, str]) -> None:
@@ -311,9 +317,14 @@ with shown():
         knows_truth=truth is not None,
         num_samples=dataset.num_samples,
     )
-    draw_agreement(view)
     if len(audit.summary.witnesses) > 1:
         with st.container(key="engines_part"):
             draw_parting(dataset, view)
-    draw_engines(view)
-    draw_published(view)
+    draw_agreement(view)
+    fold = st.expander(
+        "Curves of each engine", key="engines_curves", icon=":material/show_chart:", on_change="rerun"
+    )
+    if fold.open:  # they are read and drawn for who asks
+        with fold:
+            draw_engines(view)
+            draw_published(view)

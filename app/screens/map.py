@@ -11,7 +11,8 @@ from app.panels import regions, worst
 from app.session import readers, sign_in, state
 from auditor.audits import arrays
 
-COLOURS = {"given": "Given label", "suggested": "Suggested label", "trust": "Trust", "review": "Review"}
+COLOURS = {"given": "Given label", "suggested": "Suggested label", "trust": "Trust"}
+COLOURS |= {"review": "Review", "reviewer": "Reviewer", "split": "Split"}
 REGION = "map_region"
 WORST = 12
 HELP = (
@@ -76,7 +77,7 @@ with plot:
     )
 with side.container(key="map_region"):
     is_reviewer = sign_in.opens("suspects")
-    if region is None or not is_reviewer:
+    if region is None:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.subheader("The worst suspects", anchor=False, help=HELP, width="stretch")
             if is_reviewer and st.button(
@@ -84,9 +85,9 @@ with side.container(key="map_region"):
             ):
                 state.open_suspects()
         if is_reviewer:
-            st.caption("Draw around points on the map to see their pictures here instead.")
-        worst.draw(dataset, audit, WORST)
-    else:
-        reviewer = state.reviewer()
+            regions.bench(dataset, audit, {"issues": True}, state.reviewer())
+        else:
+            worst.draw(dataset, audit, WORST)
+    elif is_reviewer:
         queue = {"region": {"engine": engine, "polygon": region["polygon"]}}
-        regions.draw(dataset, audit, queue, reviewer)
+        regions.draw(dataset, audit, queue, state.reviewer())

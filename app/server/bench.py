@@ -34,7 +34,7 @@ MOST_IN_VIEW = 200_000
 Box = tuple[float, float, float, float]
 EXEMPLARS = 6
 LEAST_ON_CARD, MOST_ON_CARD = 3, 24
-"""Suspects of one pair of classes that are shown together: fewer come one by one, more on a further card."""
+"""Suspects of one pair of classes on a card: fewer come on one of mixed pairs, more on a further card."""
 
 
 def _audit_of_classes(audit_id: int) -> Audit:
@@ -69,9 +69,9 @@ def queue(payload: Mapping[str, Any]) -> dict[str, Any]:
 def cards(payload: Mapping[str, Any]) -> dict[str, Any]:
     """The card to settle next: suspects that are given one class and look like one other, leased to the reviewer.
 
-    Pairs come in the order of their expected corrections. ``pair`` is None where no pair has ``LEAST_ON_CARD``
-    undecided suspects; ``expected`` counts those of this pair, ``cards`` the pairs that are left, this one among
-    them, and ``singles`` the suspects that are on no card.
+    Pairs come in the order of their expected corrections, then cards of mixed pairs, whose classes are None.
+    ``pair`` is None where fewer than ``LEAST_ON_CARD`` suspects are left; ``expected`` counts those of this pair,
+    ``cards`` the pairs that are left, this one among them, and ``singles`` the suspects that are of none of these.
     """
     body = schema.read(bodies.Cards, payload)
     audit, passed = _audit_of_classes(body.audit), set(body.passed)
@@ -80,17 +80,24 @@ def cards(payload: Mapping[str, Any]) -> dict[str, Any]:
     table = table[(table.given_label >= 0) & (table.suggested_label >= 0)]
     pairs = table[table["count"] >= LEAST_ON_CARD].sort_values("expected", ascending=False, kind="stable")
     rows = [{**row, "pair": (row["given_label"], row["suggested_label"])} for row in pairs.to_dict("records")]
-    rows.sort(key=lambda row: row["pair"] != body.first)
-    found: dict[str, Any] = {"pair": None, "items": [], "cards": 0, "singles": int(table["count"].sum())}
-    for number, row in enumerate(rows):
+    singles = int(table["count"].sum())
+    mixed: dict[Any, Any] = {
+        "pair": (None, None),
+        "count": singles,
+        "expected": float(table["expected"].sum()),
+    }
+    for number, row in enumerate([*rows, mixed]):
         given, suggested = row["pair"]
         one = {**where, "given": given, "suggested": suggested}
         page = queues.page(audit, one, limit=min(queues.MAX_PAGE, MOST_ON_CARD + len(passed)))
-        page = page[~page.sample_id.isin(passed)].head(MOST_ON_CARD)
+        page = page[~page.sample_id.isin(passed) & (page.given_label >= 0) & (page.suggested_label >= 0)]
+        page = page.head(MOST_ON_CARD)
         held, _ = queues.lease(audit.dataset_id, [int(sample) for sample in page.sample_id], body.reviewer)
         page = page[~page.sample_id.isin(list(held))]
         if len(page) < LEAST_ON_CARD:
             continue
+        if given is None:  # what looks alike lies together
+            page = page.sort_values(["suggested_label", "given_label"], kind="stable")
         shown = rows[number:]
         return {
             "pair": {
@@ -99,16 +106,18 @@ def cards(payload: Mapping[str, Any]) -> dict[str, Any]:
                 "count": int(row["count"]),
                 "expected": float(row["expected"]),
                 "isUnverified": _is_guess(audit),
-                "like": {
+                "like": {}
+                if given is None
+                else {
                     "given": ask(scores.most_trusted, audit.id, given, EXEMPLARS),
                     "suggested": ask(scores.most_trusted, audit.id, suggested, EXEMPLARS),
                 },
             },
             "items": [_item(each, {}, audit) for each in page.to_dict("records")],
             "cards": len(shown),
-            "singles": found["singles"] - sum(one["count"] for one in shown),
+            "singles": singles - sum(one["count"] for one in shown),
         }
-    return found
+    return {"pair": None, "items": [], "cards": 0, "singles": singles}
 
 
 def lease(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -280,11 +289,12 @@ def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def map_bytes(audit_id: int, engine: str, box: Box | None = None) -> bytes:
+def map_bytes(audit_id: int, engine: str, box: Box | None = None, *, tag: str = "review") -> bytes:
     """Points of a map and what colours them, packed for the canvas (``geometry.pack``).
 
     Of many samples an overview: the worst suspects and others, as dense everywhere as all are. ``box`` (left, low,
-    right, high, in the map's coordinates) asks for more of a part.
+    right, high, in the map's coordinates) asks for more of a part. ``tag``: what travels of each sample beside its
+    scores: the decision that counts (``review``), who made it (``reviewer``), or its ``split``.
     """
     audit = reading.audit(audit_id)
     if engine not in (arrays.FEATURES, *audit.engines):
@@ -292,7 +302,12 @@ def map_bytes(audit_id: int, engine: str, box: Box | None = None) -> bytes:
     points = arrays.map_points(audit_id, engine)
     most = (MOST_DRAWN, MOST_IN_VIEW)
     table = _drawn(settings(), audit_id, queues.scores_version(audit), engine, box, most)
-    decided = decisions.outcomes(audit.dataset_id)
+    if tag == "split":
+        tags = {i: one for i, one in enumerate(ask(datasets.splits, audit.dataset_id)) if one is not None}
+    else:
+        decided = decisions.outcomes(audit.dataset_id).items()
+        name = "reviewer" if tag == "reviewer" else "decision"
+        tags = {i: getattr(row, name) for i, row in decided if row.decision != DISPUTED}
     return geometry.pack(
         np.asarray(points),
         table.sample_id.to_numpy(),
@@ -300,7 +315,7 @@ def map_bytes(audit_id: int, engine: str, box: Box | None = None) -> bytes:
         suggested=table.suggested_label.to_numpy(),
         trust=table.trust_score.to_numpy(dtype=np.float64, na_value=np.nan),
         is_issue=table.is_label_issue.to_numpy(dtype=bool),
-        decisions={i: row.decision for i, row in decided.items() if row.decision != DISPUTED},
+        tags=tags,
     )
 
 

@@ -77,8 +77,6 @@ class Cards(Queue):
     reviewer: Text
     passed: Annotated[tuple[Place, ...], Field(max_length=10_000)] = ()
     """Samples that a person left out of a card, or whose card waits until later."""
-    first: tuple[Place, Place] | None = None
-    """Given and suggested class of the card that comes before the others, because it was taken back."""
 
 
 class Lease(Body):

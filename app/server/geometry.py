@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
-
-from auditor.ground.vocabulary import DECISIONS
 
 GRID = 128
 """Cells a side in which a part of the points is chosen: their numbers fit 16 bits."""
@@ -53,25 +52,25 @@ def pack(
     suggested: NDArray[np.integer],
     trust: NDArray[np.floating],
     is_issue: NDArray[np.bool_],
-    decisions: Mapping[int, str],
+    tags: Mapping[int, str],
 ) -> bytes:
     """The points of some samples and what colours them, from the (N, 2) points of all.
 
     First how many are here and how many there are (uint32), and the frame of all (3 float32); then column after
     column, little endian: sample (uint32), x, y, given, suggested (uint16 each, -1 as 65535), trust in 255ths with
-    255 for "none", is_issue, decision (uint8 each). That is 15 bytes a sample. Behind them, as a JSON list, the
-    names of the decisions: the column holds places in this list, 255 where nobody decided.
+    255 for "none", is_issue, tag (uint8 each). That is 15 bytes a sample. Behind them, as a JSON list, the names of
+    the tags, the most frequent ``UNDECIDED`` of them: the column holds places in it, 255 where there is none.
     """
     corner, side = frame(points)
     here = np.asarray(points[samples], dtype=np.float64)
     placed = np.clip(np.rint((here - corner) / side * 65_535), 0, 65_535)
     decided = np.full(len(samples), UNDECIDED, dtype=np.uint8)
-    occurring = set(decisions.values())
-    places = {name: place for place, name in enumerate(one for one in DECISIONS if one in occurring)}
-    if decisions:
-        known = np.array(sorted(decisions))
+    frequent = [name for name, _ in Counter(tags.values()).most_common(UNDECIDED)]
+    places = {name: place for place, name in enumerate(frequent)}
+    if tags:
+        known = np.array(sorted(tags))
         at = np.minimum(np.searchsorted(known, samples), len(known) - 1)
-        codes = np.array([places[decisions[one]] for one in known.tolist()], dtype=np.uint8)
+        codes = np.array([places.get(tags[one], UNDECIDED) for one in known.tolist()], dtype=np.uint8)
         decided = np.where(known[at] == samples, codes[at], decided)
     trusted = np.where(np.isnan(trust), 255, np.clip(np.rint(trust * 254), 0, 254))
     columns = [

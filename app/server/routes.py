@@ -10,7 +10,7 @@ import gzip
 import json
 import math
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import FiniteFloat
 from starlette.concurrency import run_in_threadpool
@@ -107,6 +107,7 @@ class _Map(schema.Body):
     engine: schema.Text
     box: tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat] | None = None
     """A part of the map: left, low, right, high."""
+    tag: Literal["review", "reviewer", "split"] = "review"
 
 
 class _Layer(schema.Body):
@@ -128,9 +129,13 @@ def _image(request: Request) -> tuple[bytes, str]:
 
 
 def _map(request: Request) -> tuple[bytes, str]:
-    box = request.query_params.get("box")
-    asked = schema.read(_Map, request.path_params | ({} if box is None else {"box": box.split(",")}))
-    points = bench.map_bytes(asked.audit, asked.engine, asked.box)
+    query = dict(request.query_params)
+    wanted = {
+        name: query[name].split(",") if name == "box" else query[name]
+        for name in query.keys() & {"box", "tag"}
+    }
+    asked = schema.read(_Map, request.path_params | wanted)
+    points = bench.map_bytes(asked.audit, asked.engine, asked.box, tag=asked.tag)
     return points, POINTS
 
 

@@ -567,6 +567,9 @@ def test_classes__a_pair_opens_the_suspects_of_that_pair_and_no_arrow_goes_back(
 @pytest.mark.usefixtures("copied_home")
 def test_engines__known_truth_brings_the_detection_figures() -> None:
     app = open_page("engines")
+    assert "rea under ROC" not in texts(app), "the curves wait for who asks"
+    app.session_state["engines_curves"] = True
+    app.run()
     areas = [float(number) for number in re.findall(r"rea under ROC ([\d.]+\d)", texts(app))]
     assert len(areas) == 3, "the consensus and two engines"
     assert min(areas) > 0.6

@@ -43,6 +43,8 @@ from auditor.ground.errors import ExportRefusedError, VerificationError
 from auditor.ground.vocabulary import DISPUTED, EXCLUDE, KEEP, LABEL, RELABEL
 from auditor.outputs import export, report
 from auditor.review import blind, decisions, drawing
+from benchmarks.backbones import commit
+from benchmarks.import_speed import device
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "truth.json"
@@ -557,7 +559,8 @@ def main() -> None:
             with given.log.open("a") as file:
                 file.write(json.dumps(row) + "\n")
             print(name, seed, row["seconds"], row["outcome"], flush=True)
-    given.out.write_text(json.dumps(summed(rows), indent=1) + "\n")
+    found = {"commit": commit(), "device": device()["cpu"], "worlds": summed(rows)}
+    given.out.write_text(json.dumps(found, indent=1) + "\n")
     if any(row["outcome"] != "ok" for row in rows):
         raise SystemExit("There are contradictions.")
 

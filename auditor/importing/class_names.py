@@ -17,7 +17,7 @@ from auditor.ground.errors import ImportRefusedError
 from auditor.ground.names import alike, normal
 from auditor.pictures.sources import SourceInfo, printable
 
-MISSING_WORDS = frozenset(["nan", "na", "n/a", "none", "null"])
+MISSING_WORDS = frozenset(["nan", "na", "n/a", "none", "null", "-1"])
 """What other programs write for an empty cell, in lower case."""
 MOST_REMARKS = 5
 """Sets of like names that are spelt out; the others are counted."""
@@ -124,8 +124,12 @@ def _listed(name: str) -> list[str] | None:
             continue
         if isinstance(value, (list, tuple, set)):
             return list(dict.fromkeys(normal(str(one)) for one in value))
-    inner = name[1:-1].strip()  # [cat, dog], and ['cat' 'dog'] of NumPy
-    if name[0] != "[" or (re.search(r"[,'\"]", inner) is None and " " in inner):
+    inner = name[1:-1].strip()  # [cat, dog], {cat,dog} of PostgreSQL and ['cat' 'dog'] of NumPy
+    if (
+        name[0] == "("
+        or (name[0] == "{" and ":" in inner)
+        or (re.search(r"[,'\"]", inner) is None and " " in inner)
+    ):
         return None
     parts = re.findall(r"'([^']*)'|\"([^\"]*)\"|([^,'\"\s][^,'\"]*)", inner)
     return list(dict.fromkeys(normal("".join(part)) for part in parts))

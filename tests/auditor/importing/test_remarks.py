@@ -93,7 +93,9 @@ def test_import_dataset__several_labels_of_an_image_are_no_class(tmp_path: Path,
     assert import_dataset(source, name="b", joined_classes=True).num_classes == 3
 
 
-@pytest.mark.parametrize("several", ['["cat", "dog"]', "['cat', 'dog']", "('cat', 'dog')", "['cat' 'dog']"])
+@pytest.mark.parametrize(
+    "several", ["{cat,dog}", '["cat", "dog"]', "['cat', 'dog']", "('cat', 'dog')", "['cat' 'dog']"]
+)
 def test_import_dataset__a_list_is_never_one_class(tmp_path: Path, several: str) -> None:
     source = labelled(tmp_path, ["cat", "dog", several])
     for joined in (False, True):

@@ -312,6 +312,7 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
         return source
     except ImportRefusedError as error:
         tables = [name for name in names if name.lower().endswith((".csv", ".tsv", ".xlsx", ".parquet"))]
+        tables.sort(key=lambda name: "submission" in name.lower())  # Kaggle's form for answers comes last
         if error.field is not None:  # a question, or parts of another layout
             _refuse_columns(str(path), "its classes are its folders", options)
             text = f"{error} To import its table, name {path / tables[0]}." if tables else str(error)

@@ -9,7 +9,7 @@ from app.panels import charts
 from app.session import readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
-from auditor.audits import queues, statements
+from auditor.audits import new_classes, queues, statements
 from auditor.catalog.records import Audit, Dataset
 from auditor.outputs.report import conflict_sentence
 from auditor.statistics import Interval, NoiseRate, shared_sentence
@@ -229,6 +229,24 @@ def draw_conflicts(dataset: Dataset, said: statements.Statements) -> None:
         st.caption(KINDS_OF_COPIES)
 
 
+def draw_new_class(dataset: Dataset) -> None:
+    """A class that is added later, and the last one taken back."""
+    with st.popover("New class"), st.form("classes_new", border=False):
+        name = st.text_input(
+            "Name", help="For pictures that fit no class. Engines learn it in the next audit, from decisions."
+        )
+        is_new = st.form_submit_button("Add")
+        is_back = st.form_submit_button(f"Take {dataset.class_names[-1]} back")
+    if not (is_new or is_back):
+        return
+    with shown():
+        if is_new:
+            new_classes.add(dataset.name, name)
+        else:
+            new_classes.remove(dataset.name, dataset.class_names[-1])
+        st.rerun()
+
+
 dataset, bar = state.screen("Classes")
 audit = state.require_audit(dataset)
 with shown():
@@ -240,3 +258,4 @@ with shown():
     draw_classes(dataset, audit, said, found.trust_by_class.tolist(), is_guess=is_guess)
     draw_splits(audit, said, is_guess=is_guess)
     draw_conflicts(dataset, said)
+    draw_new_class(dataset)

@@ -17,7 +17,17 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from auditor.api.watching import watching
-from auditor.audits import arrays, budgets, executors, own_models, plan, ranking, usual_features, worker
+from auditor.audits import (
+    arrays,
+    budgets,
+    executors,
+    new_classes,
+    own_models,
+    plan,
+    ranking,
+    usual_features,
+    worker,
+)
 from auditor.audits import statements as saying
 from auditor.backbones import features as feature_files
 from auditor.backbones import own_features as tables_of_features
@@ -393,7 +403,8 @@ class Dataset:
         """
         audit = self._audit(audit_id)
         probs = arrays.pred_probs(audit.id, self._engine(audit, engine))
-        return pd.DataFrame(np.asarray(probs), columns=self._row.class_names)
+        names = self._row.class_names
+        return pd.DataFrame(np.asarray(arrays.of_all_classes(probs, len(names))), columns=names)
 
     def embeddings(self, engine: str | None = None, audit_id: int | None = None) -> NDArray[np.float32]:
         """(N, D) embeddings of one engine (default: the audit's first).
@@ -517,6 +528,24 @@ class Dataset:
             label=None if label is None else self._class(label),
             reviewer=reviewer or getpass.getuser(),
         )
+
+    def add_class(self, name: str) -> None:
+        """Add a class that labels can be changed to from now on; engines learn it in the next audit.
+
+        Raises:
+            ReviewError: it cannot be a class of this dataset.
+        """
+        new_classes.add(self.name, name)
+        self._row = reading.dataset(self.name)
+
+    def remove_class(self, name: str) -> None:
+        """Take back the class that was added last.
+
+        Raises:
+            ReviewError: another one was added after it, or a label or decision names it.
+        """
+        new_classes.remove(self.name, name)
+        self._row = reading.dataset(self.name)
 
     def _class(self, name: str) -> int:
         number = Names(self._row.class_names).number(name)

@@ -7,6 +7,7 @@ __all__ = [
     "durations",
     "executors",
     "kinds",
+    "new_classes",
     "own_models",
     "plan",
     "progress",

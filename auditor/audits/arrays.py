@@ -270,8 +270,17 @@ def array(audit_id: int, engine: str, name: str) -> NDArray[Any]:
 
 
 def pred_probs(audit_id: int, engine: str) -> NDArray[np.float32]:
-    """(N, K) float32, rows sum to 1."""
+    """(N, K) float32, rows sum to 1; K is the number of classes that the engine knew."""
     return array(audit_id, engine, "pred_probs")
+
+
+def of_all_classes(probs: NDArray[np.float32], num_classes: int) -> NDArray[np.float32]:
+    """``probs`` (N, k) as (N, num_classes): nothing for classes that came later, and none that was taken back."""
+    later = num_classes - probs.shape[1]
+    if later >= 0:
+        return np.pad(probs, ((0, 0), (0, later))) if later else probs
+    kept = probs[:, :num_classes]
+    return np.asarray(kept / np.maximum(kept.sum(axis=1, keepdims=True), np.float32(1e-12)))
 
 
 def trust(audit_id: int, engine: str) -> NDArray[np.float32]:

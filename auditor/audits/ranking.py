@@ -82,10 +82,16 @@ def anew(audit_id: int) -> Moved | None:
         return None
     if not audit.summary.stands_out and _shows_errors(audit):
         return _settled(audit)
+    num_classes = len(fits.transition)
+    if num_classes != len(ask(datasets.by_id, audit.dataset_id).class_names):
+        return None  # it was settled before a class came or went
     heard = ask(reviews.newest, audit.dataset_id)
     given = ask(datasets.given_labels, audit.dataset_id)
     own = own_models.load(audit.dataset_id)
-    opinions = [own[name] if name in own else arrays.pred_probs(audit_id, name) for name in fits.names]
+    opinions = [
+        arrays.of_all_classes(own[name] if name in own else arrays.pred_probs(audit_id, name), num_classes)
+        for name in fits.names
+    ]
     fits = told(fits, opinions, given, decisions.known_classes(audit.dataset_id))
     return _store(audit, fits, read(fits, opinions, given), heard)
 

@@ -151,13 +151,14 @@ def witnesses(audit_id: int, dataset: Dataset) -> list[Witness]:
         Witness(
             run.name,
             arrays.trust(audit_id, run.name),
-            arrays.pred_probs(audit_id, run.name),
+            arrays.of_all_classes(arrays.pred_probs(audit_id, run.name), len(dataset.class_names)),
             arrays.is_out_of_sample(audit_id, run.name),
         )
         for run in arrays.speaking_runs(audit_id)
     ]
     engines = [one.pred_probs for one in found if one.is_out_of_sample]
-    for name, probs in own_models.load(dataset.id).items():
+    for name, own in own_models.load(dataset.id).items():
+        probs = arrays.of_all_classes(own, len(dataset.class_names))
         is_out_of_sample = not knows_by_heart(probs, engines, given)
         found.append(witness_from_probabilities(probs, given, name=name, is_out_of_sample=is_out_of_sample))
     if not found:

@@ -636,6 +636,34 @@ def runs(name: str, alone: bool | None, audit_id: int | None, as_json: bool) -> 
 
 @cli.command()
 @click.argument("name")
+@click.option("--add", metavar="CLASS", help="A new class, which labels can be changed to from now on.")
+@click.option(
+    "--remove", metavar="CLASS", help="Take back the class that was added last, while nothing names it."
+)
+@AS_JSON
+def classes(name: str, add: str | None, remove: str | None, as_json: bool) -> None:
+    """Show the classes of NAME, add one or take one back.
+
+    The newest audit is ranked again at once and knows a new class, too; engines learn it in the next audit, from
+    decisions.
+    """
+    from auditor.audits import new_classes
+    from auditor.catalog import reading
+    from auditor.cli import output
+
+    if add is not None and remove is not None:
+        raise click.UsageError("Give --add or --remove, one at a time.")
+    if add is not None:
+        names = new_classes.add(name, add)
+    elif remove is not None:
+        names = new_classes.remove(name, remove)
+    else:
+        names = reading.dataset(name).class_names
+    output.done("\n".join(names), {"classes": names}, as_json=as_json)
+
+
+@cli.command()
+@click.argument("name")
 @click.option("--apply", "apply_path", type=click.Path(path_type=Path), required=True, help="Decisions.")
 @REVIEWER
 @AS_JSON

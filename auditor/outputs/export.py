@@ -457,6 +457,15 @@ def _write_source(sources: _Sources, out: Path) -> ExportSummary:
             continue
         counts.add(row)
         changed = row["cleaned_label"] if row["action"] == RELABEL else ""
+        if (
+            changed
+            and source.info.class_names is not None
+            and Names(source.info.class_names).number(changed) is None
+        ):
+            raise ExportRefusedError(
+                f"{dataset.source} names its classes itself and has no place for {changed!r}, which was added "
+                "after the import; export a table or a folder of classes instead."
+            )
         outcome[i] = None if row["action"] == EXCLUDE else changed
         if outcome[i] != "":
             touched.append(sample)

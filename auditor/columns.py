@@ -125,8 +125,7 @@ COLUMNS = (
     Column(
         "review_kind",
         "text",
-        "`suspect` (looked at beside the suggestion), `blind` (a random sample) or `unseen` (accepted in one "
-        "step, without a look)",
+        "`suspect` (looked at beside the suggestion) or `blind` (a random sample)",
         _decided(lambda one: one.kind),
     ),
 )

@@ -56,7 +56,6 @@ def told(summary: export.ExportSummary) -> str:
     what = {"relabeled": summary.num_relabel, "excluded": summary.num_exclude}
     how = {
         "by people": summary.num_by_people,
-        "accepted unseen": summary.num_unseen,
         "by the audit alone": summary.num_automatic,
     }
     changed = summary.num_rows - summary.num_keep

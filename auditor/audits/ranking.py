@@ -99,9 +99,7 @@ def anew(audit_id: int) -> Moved | None:
 def _shows_errors(audit: Audit) -> bool:
     """People found a wrong label, and no statement rests on a random draw."""
     known = decisions.outcomes(audit.dataset_id).values()
-    return any(row.is_seen and row.decision in FOUND_WRONG for row in known) and not ask(
-        draws.of_dataset, audit.dataset_id
-    )
+    return any(row.decision in FOUND_WRONG for row in known) and not ask(draws.of_dataset, audit.dataset_id)
 
 
 def _settled(audit: Audit) -> Moved:
@@ -121,7 +119,7 @@ def _moved(
     later: NDArray[np.integer],
     free: NDArray[np.bool_],
 ) -> Moved:
-    found = [one for one in standing.values() if one.id > heard and one.is_seen]
+    found = [one for one in standing.values() if one.id > heard]
     return Moved(
         corrections=sum(one.decision in FOUND_WRONG for one in found),
         up=len(np.setdiff1d(_next(later, free), _next(rank, free))),

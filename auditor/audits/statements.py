@@ -213,19 +213,18 @@ def suspects(audit: Audit, *, top: int, max_fdr: float | None = None, split: str
 
 def first_list(dataset_id: int) -> str:
     """What a list is called of which nobody has looked at any label, by whatever name; empty once somebody has."""
-    is_checked = any(row.is_seen for row in decisions.outcomes(dataset_id).values())
-    return "" if is_checked else "First list: nobody has checked any of these labels yet."
+    return "" if decisions.outcomes(dataset_id) else "First list: nobody has checked any of these labels yet."
 
 
 def no_suspects(audit: Audit) -> str:
     """What is said of an audit that calls no label a suspect."""
     known = decisions.outcomes(audit.dataset_id).values()
-    num_found = sum(row.is_seen and row.decision in FOUND_WRONG for row in known)
+    num_found = sum(row.decision in FOUND_WRONG for row in known)
     return wording.no_suspects(num_found, is_order_alone=audit.summary.is_order_alone)
 
 
 def promise_changes(standing: Standing, q: float) -> Promise:
-    """The suggestions that may be taken unseen: of all these changes at most ``q`` are wrong on average.
+    """The suggestions that may be taken without a look: of all these changes at most ``q`` are wrong on average.
 
     As ``promises``, it is about the list as the audit made it: deciding on part takes nothing from the rest.
 
@@ -333,7 +332,7 @@ def _moves(standing: Standing) -> list[Move]:
     known = {
         i: row.label
         for i, row in decisions.outcomes(standing.dataset.id).items()
-        if asked[i] and row.is_seen and row.decision == RELABEL and row.label is not None
+        if asked[i] and row.decision == RELABEL and row.label is not None
     }
     found = Counter((int(given[i]), label) for i, label in known.items())
     with session() as open_session:

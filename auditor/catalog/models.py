@@ -331,7 +331,7 @@ class ReviewTable(SQLModel, table=True):
     reviewer: str
     created_at: datetime = Field(default_factory=now, sa_column=_utc())
     source: str = "app"
-    """``app``, ``bulk``, ``unseen``, ``ruling``, ``csv``, ``fiftyone``, ``import``, ``verify``."""
+    """``app``, ``bulk``, ``ruling``, ``csv``, ``fiftyone``, ``import``, ``verify``."""
     batch: str | None = Field(default=None, index=True)
     """Decisions taken in one step share a batch and can be undone in one."""
     audit_id: int | None = None

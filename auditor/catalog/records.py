@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from auditor.ground.vocabulary import CLASSIFICATION, RATE, SUSPECT, UNSEEN
+from auditor.ground.vocabulary import CLASSIFICATION, RATE, SUSPECT
 
 T = TypeVar("T")
 
@@ -328,7 +328,7 @@ class NewReview:
     reviewer: str
     created_at: datetime = field(default_factory=now)
     source: str = "app"
-    """Where it came from: ``app``, ``bulk``, ``unseen``, ``csv``, ``fiftyone``, ``import``, ``verify``."""
+    """Where it came from: ``app``, ``bulk``, ``csv``, ``fiftyone``, ``import``, ``verify``."""
     batch: str | None = None
     audit_id: int | None = None
     draw_id: int | None = None
@@ -336,11 +336,6 @@ class NewReview:
     reverts: int | None = None
     """The row that an ``undo`` takes back."""
     note: str | None = None
-
-    @property
-    def is_seen(self) -> bool:
-        """A person looked at the sample."""
-        return self.kind != UNSEEN
 
 
 @dataclass(frozen=True, kw_only=True)

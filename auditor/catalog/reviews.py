@@ -1,8 +1,8 @@
 """The one log of decisions, and what counts now for each sample.
 
-Looks at suspects, blind verdicts on random samples and suggestions that were accepted unseen are rows of the same
-log, told apart by their kind. Nothing in it is ever changed or removed; a row with the decision ``undo`` takes
-another one back. ``DecisionTable`` is read from it and can be made again at any time.
+Looks at suspects and blind verdicts on random samples are rows of the same log, told apart by their kind. Nothing
+in it is ever changed or removed; a row with the decision ``undo`` takes another one back. ``DecisionTable`` is read
+from it and can be made again at any time.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from sqlmodel import Session, select
 
 from auditor.catalog.models import DecisionTable, ReviewTable
 from auditor.catalog.records import NewReview, Review, names_of, values_of
-from auditor.ground.vocabulary import BLIND, DISPUTED, EXCLUDE, EXCLUDING, NOT_CLEAR, SUSPECT, UNDO, UNSEEN
+from auditor.ground.vocabulary import BLIND, DISPUTED, EXCLUDE, EXCLUDING, NOT_CLEAR, SUSPECT, UNDO
 
 AT_ONCE = 900
 """Parameters that every SQLite takes in one statement."""
-REVIEWED = (SUSPECT, UNSEEN)
-"""The kinds of decisions that are no blind verdict, and no control."""
+REVIEWED = (SUSPECT,)
+"""The kinds of decisions that are no blind verdict."""
 FIELDS = names_of(Review)
 COLUMNS = tuple(getattr(ReviewTable, name) for name in FIELDS)
 TABLE = DecisionTable.__table__
@@ -226,12 +226,11 @@ def counting(rows: Sequence[Review]) -> Review | None:
 
     A look that was clear counts before every blind verdict of the same person, and before the earlier ones of
     others. A later one of somebody else that differs overrules nobody: the label is in dispute, as it is between
-    blind verdicts that differ, until somebody looks once more. Being unsure overrules nobody, and a suggestion that
-    nobody looked at overrules no verdict.
+    blind verdicts that differ, until somebody looks once more. Being unsure overrules nobody.
     """
     look, verdicts = _latest_look(rows), verdicts_of(rows)
     clear = [one for one in verdicts if one.decision not in NOT_CLEAR]
-    if look is not None and look.is_seen and look.decision not in NOT_CLEAR:
+    if look is not None and look.decision not in NOT_CLEAR:
         counts = look
         others = [one for one in clear if one.id > look.id and one.reviewer != look.reviewer]
     elif clear:
@@ -244,7 +243,7 @@ def counting(rows: Sequence[Review]) -> Review | None:
 def differs_from_own(rows: Sequence[Review], verdict: Review) -> Review | None:
     """The clear look of whoever gave this blind verdict, where it says something else; None otherwise."""
     mine = _latest_look([one for one in rows if one.reviewer == verdict.reviewer])
-    if mine is None or not mine.is_seen or {mine.decision, verdict.decision} & NOT_CLEAR:
+    if mine is None or {mine.decision, verdict.decision} & NOT_CLEAR:
         return None
     return None if _says(mine) == _says(verdict) else mine
 

@@ -174,10 +174,9 @@ PURPOSES = (RATE, PROMISES)
 """What a draw is for: ``rate`` takes every label as often as any other, ``promises`` most rows from the head of the
 ranking."""
 
-SUSPECT, BLIND, UNSEEN = "suspect", "blind", "unseen"
-KINDS = (SUSPECT, BLIND, UNSEEN)
-"""How a label was decided: looking at the sample and the suggestion, looking at a randomly drawn sample without the
-suggestion, or accepting a suggestion without a look at each sample."""
+SUSPECT, BLIND = "suspect", "blind"
+KINDS = (SUSPECT, BLIND)
+"""How a label was decided: looking at the sample and the suggestion, or at a randomly drawn sample without it."""
 
 RULING = "ruling"
 """The source of a decision on a sample about which people differed: it ends the dispute."""

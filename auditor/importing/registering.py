@@ -20,7 +20,7 @@ from auditor.ground.errors import ImportRefusedError
 from auditor.ground.names import Names, normal
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.settings import settings
-from auditor.ground.vocabulary import CLASSIFICATION, RELABEL, UNSEEN
+from auditor.ground.vocabulary import CLASSIFICATION, RELABEL
 from auditor.ground.wording import plural
 from auditor.importing import journal, staging
 from auditor.importing.building import FEW_ROWS, REVIEW, Built, Parsed, in_steps
@@ -315,8 +315,7 @@ class Rows:
             return names.number(self._parsed.called.get(normal(name), name) or "")
 
         cleaned, several = review["cleaned_label"], several_labels(review)
-        # Accepted unseen stays apart in every catalog; a blind verdict without its draw is a review like any other.
-        kept: dict[str, Any] = {"kind": UNSEEN} if review["review_kind"] == UNSEEN else {}
+        kept = dict[str, Any]()  # a blind verdict without its draw is a review like any other
         is_corrected = review["review_decision"] == RELABEL
         if self._is_numeric:
             kept["number"] = float(cleaned) if is_corrected else None

@@ -39,7 +39,7 @@ from auditor.ground.files import folder_written_whole, is_part_of, open_below, w
 from auditor.ground.names import Names, likeness, normal
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.tables import quoted
-from auditor.ground.vocabulary import ACTIONS, DISPUTED, EXCLUDE, EXCLUDING, KEEP, RELABEL, UNSEEN
+from auditor.ground.vocabulary import ACTIONS, DISPUTED, EXCLUDE, EXCLUDING, KEEP, RELABEL
 from auditor.ground.wording import plural
 from auditor.importing import class_names
 from auditor.outputs import found_again
@@ -77,8 +77,6 @@ class ExportSummary:
     num_exclude: int
     num_by_people: int
     """Changes that a person decided on."""
-    num_unseen: int
-    """Changes that a person accepted in one step, without a look at each."""
     num_automatic: int
     """Changes that only the promise of ``--policy auto`` carries."""
     num_disputed: int
@@ -611,7 +609,7 @@ class _Counts:
     def __init__(self) -> None:
         self._actions: Counter[str] = Counter()
         self._pairs: Counter[tuple[str, str]] = Counter()
-        self._by_people = self._unseen = self._disputed = 0
+        self._by_people = self._disputed = 0
         self._conflicts: list[str] = []
 
     def add(self, row: dict[str, Any]) -> None:
@@ -621,8 +619,7 @@ class _Counts:
             self._pairs[row["given_label"], row["cleaned_label"]] += 1
         self._disputed += row["review_decision"] == DISPUTED
         if row["action"] != KEEP and row["review_decision"]:
-            self._by_people += row["review_kind"] != UNSEEN
-            self._unseen += row["review_kind"] == UNSEEN
+            self._by_people += 1
 
     def add_conflict(self, row: dict[str, Any], label: str | None) -> bool:
         """Take one row whose label somebody changed at the source after the import; it stays as it is there.
@@ -642,11 +639,10 @@ class _Counts:
     def summary(self, sources: _Sources) -> ExportSummary:
         """The counts in words and numbers."""
         keep, relabel, exclude = (self._actions[name] for name in ACTIONS)
-        automatic = relabel + exclude - self._by_people - self._unseen
-        unseen_said = f" {self._unseen:,} accepted unseen," if self._unseen else ""
+        automatic = relabel + exclude - self._by_people
         sentence = (
             f"{plural(keep + relabel + exclude, 'row')}: {keep:,} keep, {relabel:,} relabel, {exclude:,} exclude; "
-            f"{plural(self._by_people, 'change', 'were')} decided by people,{unseen_said} {automatic:,} by the "
+            f"{plural(self._by_people, 'change', 'were')} decided by people, {automatic:,} by the "
             f"audit alone."
         )
         if self._disputed:
@@ -671,7 +667,7 @@ class _Counts:
             sentence += " No audit has finished yet, so scores are empty."
         pairs = [(given, cleaned, count) for (given, cleaned), count in self._pairs.most_common()]
         total = keep + relabel + exclude
-        people, unseen = self._by_people, self._unseen
+        people = self._by_people
         return ExportSummary(
-            total, keep, relabel, exclude, people, unseen, automatic, self._disputed, pairs, sentence
+            total, keep, relabel, exclude, people, automatic, self._disputed, pairs, sentence
         )

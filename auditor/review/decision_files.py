@@ -25,7 +25,7 @@ from auditor.ground.names import Names
 from auditor.ground.numbers import number_text, read_number
 from auditor.ground.paths import Paths
 from auditor.ground.tables import is_place, read_table, unquoted
-from auditor.ground.vocabulary import DISPUTED, MULTIPLE, REGRESSION, RELABEL, UNSEEN
+from auditor.ground.vocabulary import DISPUTED, MULTIPLE, REGRESSION, RELABEL
 from auditor.review import decisions
 
 
@@ -80,7 +80,7 @@ def _without_untouched(
             # The time and, unless it was edited too, the name in the row are those of the decision before.
             by = reviewer if reviewer and row["reviewer"] == before.reviewer else row["reviewer"]
             # Taken now, and whoever edits a row has looked.
-            kept = {name: value for name, value in row.items() if name not in ("created_at", "kind")}
+            kept = {name: value for name, value in row.items() if name != "created_at"}
             said.append(kept | {"reviewer": by})
     return said
 
@@ -139,7 +139,6 @@ def _parsed_rows(
                 "reviewer": by,
             }
             | ({"created_at": at} if at else {})
-            | ({"kind": UNSEEN} if str(row.get("review_kind") or "").strip() == UNSEEN else {})
         )
     return rows
 

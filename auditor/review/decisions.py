@@ -40,13 +40,12 @@ from auditor.ground.vocabulary import (
     SEGMENTATION,
     SUSPECT,
     UNDO,
-    UNSEEN,
     UNSURE,
 )
 from auditor.review import schema, verifying
 from auditor.statistics import NO_CLASS, UNKNOWN
 
-ON_SCREEN = ("app", "bulk", UNSEEN, RULING)
+ON_SCREEN = ("app", "bulk", RULING)
 """Sources of decisions that a person takes in one step and can take back in one."""
 
 
@@ -122,7 +121,6 @@ def decide_many(
     *,
     reviewer: str,
     source: str = "bulk",
-    kind: str = SUSPECT,
     audit_id: int | None = None,
 ) -> str:
     """Record (sample_id, decision, label) together or not at all; returns their batch, undone in one step."""
@@ -132,7 +130,7 @@ def decide_many(
             NewReview(
                 dataset_id=dataset_id,
                 sample_id=sample_id,
-                kind=kind,
+                kind=SUSPECT,
                 decision=decision,
                 label=label,
                 reviewer=reviewer,
@@ -150,19 +148,10 @@ def decide_many(
     return batch
 
 
-def accept(dataset_id: int, audit_id: int, changes: Sequence[tuple[int, int]], *, reviewer: str) -> str:
-    """Take suggestions without looking at each; returns their batch, undone in one step.
-
-    They change the export and nothing else: what nobody has seen is no error found, no pace and no trusted label.
-    """
-    rows = [(sample_id, RELABEL, label) for sample_id, label in changes]
-    return decide_many(dataset_id, rows, reviewer=reviewer, source=UNSEEN, kind=UNSEEN, audit_id=audit_id)
-
-
 def undo_last(dataset_id: int, reviewer: str) -> list[Review]:
     """Take back the reviewer's newest action on a screen; returns what was undone, in the order it was decided.
 
-    An action is one sample, or all that was decided in one step: tiles together, a region, accepted suggestions.
+    An action is one sample, or all that was decided in one step: tiles together, a region, a card.
     Decisions that came from a file are rows of their own here: to take them back together is ``undo_batch``.
     """
     with session() as open_session:
@@ -218,10 +207,9 @@ def outcomes(dataset_id: int) -> dict[int, Review]:
 def findings(standing: Mapping[int, Review], in_question: Collection[int]) -> Findings:
     """What people found among the samples in question; ``standing`` as ``outcomes`` gives it.
 
-    A class for a sample that had none, or that the source already trusts, is no error of those in question; and a
-    suggestion that was accepted unseen found nothing.
+    A class for a sample that had none, or that the source already trusts, is no error of those in question.
     """
-    seen = {i: row.decision for i, row in standing.items() if i in in_question and row.is_seen}
+    seen = {i: row.decision for i, row in standing.items() if i in in_question}
     return Findings(
         decided=set(seen),
         wrong={i for i, decision in seen.items() if decision in FOUND_WRONG},
@@ -230,15 +218,15 @@ def findings(standing: Mapping[int, Review], in_question: Collection[int]) -> Fi
 
 
 def decision_counts(standing: Mapping[int, Review]) -> dict[str, int]:
-    """How many samples have each decision; suggestions that were accepted unseen count as ``unseen``."""
-    return dict(Counter(row.decision if row.is_seen else row.kind for row in standing.values()))
+    """How many samples have each decision."""
+    return dict(Counter(row.decision for row in standing.values()))
 
 
 def labels_to_train_on(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The labels (N,) int64 and the trusted mask (N,) bool of the next audit.
 
     Labels that a person kept or corrected enter as trusted, with the correction; what a person excluded
-    enters as unlabeled, and what was accepted unseen as it was given. The calibrating half of every random draw
+    enters as unlabeled. The calibrating half of every random draw
     enters as it was given, right or wrong, and untrusted, whatever was decided on it: only rows that an audit
     treats like any other can calibrate it.
     """
@@ -246,8 +234,7 @@ def labels_to_train_on(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.b
         labels = datasets.given_labels(open_session, dataset_id)
         trusted = datasets.trusted_in_source(open_session, dataset_id) & (labels >= 0)
     given, calibrating = labels.copy(), verifying.calibrating_ids(dataset_id)
-    seen = {sample_id: row for sample_id, row in outcomes(dataset_id).items() if row.is_seen}
-    for sample_id, row in seen.items():
+    for sample_id, row in outcomes(dataset_id).items():
         _settle(labels, trusted, sample_id, row.decision, row.label)
     labels[calibrating], trusted[calibrating] = given[calibrating], False
     return labels, trusted
@@ -260,7 +247,7 @@ def known_classes(dataset_id: int) -> NDArray[np.int64]:
     given = ask(datasets.given_labels, dataset_id)
     known = np.full(len(given), UNKNOWN, dtype=np.int64)
     for sample_id, row in outcomes(dataset_id).items():
-        if not row.is_seen or row.decision in NOT_CLEAR:
+        if row.decision in NOT_CLEAR:
             continue
         if row.decision in EXCLUDING:
             known[sample_id] = NO_CLASS
@@ -278,12 +265,7 @@ def numbers_to_train_on(dataset_id: int) -> tuple[NDArray[np.float64], NDArray[n
     numbers = ask(datasets.given_numbers, dataset_id)
     calibrating = set(verifying.calibrating_ids(dataset_id).tolist())
     for sample_id, row in outcomes(dataset_id).items():
-        if (
-            row.decision == RELABEL
-            and row.number is not None
-            and row.is_seen
-            and sample_id not in calibrating
-        ):
+        if row.decision == RELABEL and row.number is not None and sample_id not in calibrating:
             numbers[sample_id], labels[sample_id], trusted[sample_id] = row.number, 0, True
     return np.where(labels < 0, np.nan, numbers), labels, trusted
 
@@ -301,21 +283,16 @@ def apply_rows(
     ``batch`` is what they can be undone by in one step; by default these alone.
 
     ``rows``: mappings with sample_id, decision, label, labels, reviewer; created_at where the decision was not
-    taken now, kind where nobody looked, and number where the labels are numbers.
+    taken now, and number where the labels are numbers.
     """
     datasets.lock(open_session, dataset_id)
     batch, counts = batch or uuid.uuid4().hex, {"unchanged": 0}
     for row in rows:
         before = reviews.standing(open_session, dataset_id, row["sample_id"])
-        was_unseen, is_unseen = _is_unseen(before), row.get("kind") == UNSEEN
-        if before is not None and says_same(before, row) and (is_unseen or not was_unseen):
+        if before is not None and says_same(before, row):
             counts["unchanged"] += 1
             continue
-        # The later decision counts, but one without a look never overrules one with a look.
-        stays = before is not None and (
-            (is_unseen and not was_unseen) or _is_before(open_session, row.get("created_at"), before)
-        )
-        if stays:
+        if before is not None and _is_before(open_session, row.get("created_at"), before):
             counts["older"] = counts.get("older", 0) + 1
             continue
         _decide(open_session, _typed(NewReview(dataset_id=dataset_id, batch=batch, source=source, **row)))
@@ -365,8 +342,7 @@ def _decide(open_session: Session, new: NewReview) -> Decided:
         (before.decision, before.label, before.number, before.labels)
         != (new.decision, new.label, new.number, new.labels)
     )
-    is_look = new.is_seen and _is_unseen(before)
-    if before is not None and not differs and before.reviewer == new.reviewer and not is_look:
+    if before is not None and not differs and before.reviewer == new.reviewer:
         return Decided(before.id, None)
     written = reviews.append(open_session, new)
     replaced = before if before is not None and differs and before.decision != DISPUTED else None
@@ -398,11 +374,6 @@ def _typed(row: NewReview) -> NewReview:
         reviewer=said.reviewer.strip(),
         audit_id=said.audit,
     )
-
-
-def _is_unseen(standing: Review | None) -> bool:
-    """Whether what counts was accepted without a look: to look and decide the same is then news."""
-    return standing is not None and not standing.is_seen
 
 
 OF_NUMBERS = (KEEP, RELABEL, EXCLUDE, UNSURE)

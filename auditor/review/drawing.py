@@ -244,7 +244,7 @@ def _everything(
 
 def is_settled(row: Review) -> bool:
     """Whether somebody looked and what they said of the label is clear."""
-    return row.is_seen and row.decision not in NOT_CLEAR
+    return row.decision not in NOT_CLEAR
 
 
 def _check_tolerance(dataset: Dataset, tolerance: float | None, earlier: list[Draw]) -> None:

@@ -257,18 +257,19 @@ def test_verify__more_are_drawn_on_request() -> None:
     assert drawing.next_size(1) == NUM_SAMPLES - 1 - drawing.FIRST_SIZE
 
 
-def accept_three() -> str:
+def relabel_three() -> str:
     with session() as open_session:
         audit = audits.get(open_session, 1)
         page = scores.page(open_session, audit, scores.SuspectFilter(only_undecided=True), limit=3)
-    return reviewing.accept(1, 1, suggestions(page), reviewer="Ada")
+    changes = [(sample_id, "relabel", label) for sample_id, label in suggestions(page)]
+    return reviewing.decide_many(1, changes, reviewer="Ada", audit_id=1)
 
 
 @pytest.mark.usefixtures("copied_home")
 def test_export__counts_follow_the_decisions() -> None:
-    accept_three()
+    relabel_three()
     app = open_page("export")
-    assert "3 of 240 labels change:** relabeled · accepted unseen." in texts(app)
+    assert "3 of 240 labels change:** relabeled · by people." in texts(app)
     assert app.button(key=f"export_revert_{reviewing.batches(1).batch[0]}").label == "Revert"
 
 
@@ -333,7 +334,7 @@ def test_import__a_refused_one_shows_its_rows_until_it_is_dismissed(tmp_path: Pa
 
 @pytest.mark.usefixtures("copied_home")
 def test_export__a_batch_is_reverted() -> None:
-    batch = accept_three()
+    batch = relabel_three()
     app = open_page("export", reviewer="Grace")
     app.button(key=f"export_revert_{batch}").click().run()
     assert decisions() == {}

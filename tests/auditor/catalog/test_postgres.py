@@ -44,7 +44,8 @@ def test_postgres__import_to_export(
             scores.SuspectFilter(only_undecided=True),
             limit=5,
         )
-    batch = decisions.accept(dataset_id, audit_id, suggestions(page), reviewer="ada")
+    changes = [(sample_id, "relabel", label) for sample_id, label in suggestions(page)]
+    batch = decisions.decide_many(dataset_id, changes, reviewer="ada", audit_id=audit_id)
     decisions.undo_batch(dataset_id, batch, "ada")
     export.export("digits", tmp_path / "out.csv", policy="reviewed")
     written = pd.read_csv(tmp_path / "out.csv", dtype=str)

@@ -229,11 +229,11 @@ def test_export_tree__on_another_disk_is_made_of_copies(home: Path, tmp_path: Pa
 
 
 def test_import_of_an_export__reproduces_the_reviews(audited: tuple[Digits, int], tmp_path: Path) -> None:
-    digits, audit_id = audited
+    digits, _ = audited
     decisions.decide(1, 0, "relabel", label=4, reviewer="ada")
     decisions.decide(1, 1, "exclude", reviewer="bob")
     decisions.decide(1, 2, "multiple", labels=[1, 2], reviewer="ada")
-    decisions.accept(1, audit_id, [(3, int((digits.given_labels[3] + 1) % 10))], reviewer="bob")
+    decisions.decide_many(1, [(3, "relabel", int((digits.given_labels[3] + 1) % 10))], reviewer="bob")
     out = digits.table.parent / "cleaned.csv"
     export.export("digits", out, force=True)
     report = imports.import_dataset(out, name="again", image_size=16, workers=1)
@@ -248,7 +248,7 @@ def test_import_of_an_export__reproduces_the_reviews(audited: tuple[Digits, int]
     kept = ("filepath", "given_label", "cleaned_label", "action", "review_decision", "reviewer", "batch")
     kept += ("review_kind",)
     first, second = read(out), read(tmp_path / "second.csv")
-    assert [row["review_kind"] for row in second[:5]] == ["suspect", "suspect", "suspect", "unseen", ""]
+    assert [row["review_kind"] for row in second[:5]] == ["suspect", "suspect", "suspect", "suspect", ""]
     assert [[row[name] for name in kept] for row in first] == [[row[name] for name in kept] for row in second]
 
 

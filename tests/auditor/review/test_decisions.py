@@ -10,11 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from auditor.audits import progress, statements
 from auditor.catalog import audits, reviews, scores
 from auditor.catalog.db import session
 from auditor.ground.errors import AuditorError, NotFoundError, ReviewError
-from auditor.ground.vocabulary import UNSEEN
 from auditor.outputs import export
 from auditor.review import blind, decision_files, decisions, drawing, verifying
 from auditor.review import log as decision_log
@@ -104,71 +102,16 @@ def top(audit_id: int, count: int, **where: object) -> list[tuple[int, int]]:
         return suggestions(scores.page(open_session, audit, queue, limit=count))
 
 
-def test_accept__is_undone_in_one_step(audited: tuple[Digits, int]) -> None:
+def test_decide_many__is_undone_in_one_step(audited: tuple[Digits, int]) -> None:
     _, audit_id = audited
-    changes = top(audit_id, 20)
-    batch = decisions.accept(DATASET, audit_id, changes, reviewer="ada")
+    changes = [(sample_id, "relabel", label) for sample_id, label in top(audit_id, 20)]
+    batch = decisions.decide_many(DATASET, changes, reviewer="ada", audit_id=audit_id)
     log = decisions.log_frame(DATASET)
     assert (log.decision == "relabel").sum() == 20
     assert decisions.undo_batch(DATASET, batch, "ada") == 20
     assert decisions.undo_batch(DATASET, batch, "ada") == 0
     assert decisions.batches(DATASET).undone.tolist() == [20]
     assert decisions.outcomes(DATASET) == {}
-
-
-def test_accept__what_nobody_looked_at_is_no_finding(audited: tuple[Digits, int], tmp_path: Path) -> None:
-    digits, audit_id = audited
-    draw = verify_truthfully(digits, 60)
-    before = statements.statements(statements.load(audit_id)).errors_left
-    trained = decisions.labels_to_train_on(DATASET)
-    changes = top(audit_id, 40)
-    assert {sample_id for sample_id, _ in changes}.isdisjoint(draw.sample_ids)  # those are judged already
-    decisions.accept(DATASET, audit_id, changes, reviewer="bob")
-    seen = progress.progress(DATASET, audit_id)
-    assert (seen.decided, seen.found) == (60, int(digits.is_wrong[draw.sample_ids].sum()))
-    assert (seen.hit_rate, seen.per_minute) == (None, None)
-    assert statements.statements(statements.load(audit_id)).errors_left == before
-    for now, then in zip(decisions.labels_to_train_on(DATASET), trained, strict=True):
-        assert np.array_equal(now, then)
-    summary = export.export("digits", tmp_path / "out.csv")
-    assert summary.num_unseen == len(changes)
-    assert summary.num_by_people == digits.is_wrong[draw.sample_ids].sum()
-    assert f"{len(changes)} accepted unseen" in summary.sentence
-    counts = decisions.decision_counts(decisions.outcomes(DATASET))
-    assert counts == {
-        "keep": 60 - summary.num_by_people,
-        "relabel": summary.num_by_people,
-        UNSEEN: len(changes),
-    }
-    assert set(top(audit_id, 300)).isdisjoint(changes)
-
-
-def test_decide__a_look_at_what_was_accepted_unseen_is_news(audited: tuple[Digits, int]) -> None:
-    _, audit_id = audited
-    (sample_id, label), other = top(audit_id, 2)
-    decisions.accept(DATASET, audit_id, [(sample_id, label), other], reviewer="bob")
-    decisions.decide(DATASET, sample_id, "relabel", label=label, reviewer="bob")
-    kinds = {i: row.kind for i, row in decisions.outcomes(DATASET).items()}
-    assert kinds == {sample_id: "suspect", other[0]: "unseen"}
-    assert progress.progress(DATASET, audit_id).found == 1
-    decisions.decide(DATASET, sample_id, "relabel", label=label, reviewer="bob")  # again: nothing new
-    assert len(decisions.log_frame(DATASET)) == 3
-
-
-@pytest.mark.parametrize("when", ["2020-01-01T10:00:00", "2100-01-01T10:00:00"])
-def test_apply_file__accepted_unseen_overrules_no_look(
-    audited: tuple[Digits, int], tmp_path: Path, when: str
-) -> None:
-    given = int(audited[0].given_labels[0])
-    first, other, third = ((given + step) % 10 for step in (1, 2, 3))
-    head = "sample_id,review_decision,cleaned_label,reviewed_at,reviewer,review_kind\n"
-    decisions.decide(DATASET, 0, "relabel", label=first, reviewer="ada")
-    path = write(tmp_path / "unseen.csv", head + f"0,relabel,{other},{when},bob,unseen\n")
-    assert decision_files.apply_file("digits", path) == {"unchanged": 0, "older": 1}
-    assert standing(0) == ("relabel", first, "ada")
-    path = write(tmp_path / "seen.csv", head + f"0,relabel,{third},2100-01-02T10:00:00,eve,suspect\n")
-    decision_files.apply_file("digits", path)
-    assert standing(0) == ("relabel", third, "eve")
 
 
 def test_page__a_blind_verdict_stands_as_decided(audited: tuple[Digits, int]) -> None:

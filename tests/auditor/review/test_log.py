@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.ground.vocabulary import UNSEEN
 from auditor.review import blind, decisions, drawing
 from auditor.review import log as decision_log
 from tests.helpers import Digits
@@ -23,9 +22,9 @@ def test_entries__verdicts_and_their_undos_stand_among_the_reviews(audited: tupl
     blind.record(draw.id, kept, "label", label=int(given[kept]), reviewer="ada")
     blind.record(draw.id, corrected, "label", label=other, reviewer="ada")
     blind.undo(draw.id, corrected, reviewer="ada")
-    decisions.accept(DATASET, audit_id, [(corrected, other)], reviewer="bob")
+    decisions.decide_many(DATASET, [(corrected, "relabel", other)], reviewer="bob", audit_id=audit_id)
     log = decision_log.entries(DATASET)
-    assert log.review_kind.tolist() == ["suspect", "blind", "blind", "blind", UNSEEN]
+    assert log.review_kind.tolist() == ["suspect", "blind", "blind", "blind", "suspect"]
     assert log.decision.tolist() == ["exclude", "keep", "relabel", "undo", "relabel"]
     assert log.sample_id.tolist() == [kept, kept, corrected, corrected, corrected]
     assert log.label.fillna(-1).tolist() == [-1, -1, other, -1, other]

@@ -305,7 +305,7 @@ def test_rows__export_of_ours_gives_back_text_and_decisions(
             "",
             "ann",
             "2026-01-31,guessed",
-            "review_kind is 'guessed'; use one of suspect, blind, unseen",
+            "review_kind is 'guessed'; use one of suspect, blind",
         ),
     ],
 )

@@ -164,6 +164,10 @@ def preview(source: str | Path, **options: Any) -> Preview:
     names = [name for name in counts if name]
     names = names if opened.info.class_names else ordered_class_names(names)
     heights, widths = np.array(sizes, np.int32).reshape(-1, 2).T
+    question = None if meant.question is None else str(meant.question)
+    occurring = [(name, count) for name, count in counts.items() if name and count]
+    if question is None and opened.info.masks is None and len(occurring) == 1:
+        question = _one_class(opened.info.table_file, *occurring[0])
     return Preview(
         kind=opened.info.kind,
         num_rows=num_rows,
@@ -181,7 +185,7 @@ def preview(source: str | Path, **options: Any) -> Preview:
         + (["The counts are of answers: each picture has several."] if opened.info.annotators else [])
         + meant.notes
         + spelt.remarks(),
-        question=None if meant.question is None else str(meant.question),
+        question=question,
         splits={split: _renamed(one, meant) for split, one in splits.items()},
         left_out=list(opened.info.left_out),
         because=opened.info.because or columns_taken(opened.info).removesuffix("."),
@@ -394,6 +398,13 @@ def _check_request(name: str, image_size: int | None) -> None:
             raise name_taken(name)
 
 
+def _one_class(file: str, name: str, count: int) -> str:
+    return (
+        f"{file} has one class only, {printable(name, 60)!r} ({plural(count, 'image')}): no label can be told from "
+        "another; import two classes or more together."
+    )
+
+
 def refuse_labels(info: SourceInfo, parsed: Parsed, *, skip_bad: bool) -> None:
     """Refuse what nothing can be audited in: no label, one class, or as many classes as images.
 
@@ -410,9 +421,7 @@ def refuse_labels(info: SourceInfo, parsed: Parsed, *, skip_bad: bool) -> None:
     occur = np.unique(numbered[numbered >= 0]) if numbered is not None and info.masks is None else None
     if total and num_classes and occur is not None and len(occur) == 1:
         raise ImportRefusedError(
-            f"{file} has one class only, {printable(parsed.class_names[occur[0]], 60)!r} "
-            f"({plural(int((parsed.labels >= 0).sum()), 'image')}): no label can be told from another; import two "
-            "classes or more together.",
+            _one_class(file, parsed.class_names[occur[0]], int((parsed.labels >= 0).sum())),
             field="label_column" if info.label_column else None,
         )
     if total and (num_classes == 0 or (occur is not None and not len(occur))):

@@ -125,5 +125,6 @@ def test_preview__declared_classes_are_believed(tmp_path: Path) -> None:
 
 def test_import_dataset__one_class_is_refused_at_once(tmp_path: Path) -> None:
     source = labelled(tmp_path, ["cat", "cat", ""])
-    with pytest.raises(ImportRefusedError, match=r"has one class only, 'cat' \(2 images\)"):
+    with pytest.raises(ImportRefusedError, match=r"has one class only, 'cat' \(2 images\)") as caught:
         import_dataset(source, name="a")
+    assert preview(source).question == str(caught.value)

@@ -15,6 +15,7 @@ from streamlit.delta_generator import DeltaGenerator
 from app import components
 from app.session import choices, readers, sign_in
 from app.session.words import plain
+from auditor.audits import queues
 from auditor.catalog import audits
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.errors import AuditorError
@@ -266,6 +267,8 @@ def show_reviewer() -> None:
             "Your name", value="" if is_guest else name, max_chars=NAME_LENGTH, key="reviewer_change"
         ).strip()
         if changed and changed != name:
+            if is_guest:  # the same person: what this window holds waits for nobody else
+                queues.leave(name)
             st.session_state[REVIEWER] = changed
             st.rerun()
     with st.sidebar:

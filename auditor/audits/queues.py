@@ -75,6 +75,11 @@ def lease(
         return held, reviews.outcomes(open_session, dataset_id, sample_ids)
 
 
+def leave(reviewer: str) -> None:
+    """End all leases of a reviewer, who goes by another name from now on."""
+    ask(claims.give_up, None, reviewer)
+
+
 def deal(
     dataset_id: int, pending: Sequence[tuple[int, int]], reviewer: str, ahead: int
 ) -> list[tuple[int, int]]:

@@ -38,10 +38,11 @@ def take(session: Session, dataset_id: int, sample_ids: Sequence[int], reviewer:
     return others
 
 
-def give_up(session: Session, dataset_id: int, reviewer: str) -> None:
-    """End the reviewer's leases, and all that ran out."""
+def give_up(session: Session, dataset_id: int | None, reviewer: str) -> None:
+    """End the reviewer's leases, of one dataset or (None) of all, and all that ran out."""
     ended = (ClaimTable.reviewer == reviewer) | (ClaimTable.until < now())
-    session.execute(delete(ClaimTable).where(ClaimTable.dataset_id == dataset_id, ended))
+    of_one = () if dataset_id is None else (ClaimTable.dataset_id == dataset_id,)
+    session.execute(delete(ClaimTable).where(ended, *of_one))
 
 
 def holders(

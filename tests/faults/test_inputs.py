@@ -280,7 +280,7 @@ def test_import__a_parquet_part_that_leads_out_is_refused(home: Path, tmp_path: 
     parquet(tmp_path / "parts" / "0.parquet", pa.array([1, 2]))
     (tmp_path / "parts" / "a.png").unlink()
     (tmp_path / "parts" / "1.parquet").symlink_to(tmp_path / "secret.parquet")
-    assert "is a link to a place outside" in refusal(tmp_path / "parts")
+    assert f"is a link to {tmp_path}/secret.parquet, outside" in refusal(tmp_path / "parts")
 
 
 def test_import__a_folder_with_a_hash_inside_a_zip_is_read(home: Path, tmp_path: Path) -> None:

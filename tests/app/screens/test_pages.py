@@ -589,6 +589,8 @@ def test_frame__an_unexpected_error_shows_an_id_and_no_traceback(copied_home: Pa
     # A whole file with another content than ever was written there: nothing checks for that.
     np.save(copied_home / "audits" / "1" / "cross_entropy" / "trust_score.npy", np.array(["broken"]))
     app = open_page("engines")
+    app.session_state["engines_curves"] = True
+    app.run()
     assert not app.exception
     number = app.error[0].value.replace("\\", "").split("logged as ")[1].split(" ")[0]
     assert f"error {number}" in (copied_home / "app.log").read_text()

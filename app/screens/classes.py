@@ -236,7 +236,8 @@ def draw_new_class(dataset: Dataset) -> None:
             "Name", help="For pictures that fit no class. Engines learn it in the next audit, from decisions."
         )
         is_new = st.form_submit_button("Add")
-        is_back = st.form_submit_button(f"Take {dataset.class_names[-1]} back")
+        is_empty = not readers.class_counts(dataset).get(len(dataset.class_names) - 1)
+        is_back = is_empty and st.form_submit_button(f"Take {plain(dataset.class_names[-1])} back")
     if not (is_new or is_back):
         return
     with shown():

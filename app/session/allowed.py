@@ -18,8 +18,8 @@ ROOTS_VARIABLE = "AUDITOR_IMPORT_ROOTS"
 UPLOAD_VARIABLE = "AUDITOR_MAX_UPLOAD_MB"
 MAX_UPLOAD_MB, MOST_UPLOAD_MB = 500, 1e6
 MOST_OFFERED, MOST_IN_A_FOLDER = 2_000, 300
-UPLOAD_KINDS = ("zip", "csv", "tsv", "parquet")
-FEATURE_KINDS = ("npy", "csv", "tsv", "parquet")
+UPLOAD_KINDS = ("zip", "csv", "tsv", "xlsx", "parquet")
+FEATURE_KINDS = ("npy", "csv", "tsv", "xlsx", "parquet")
 NAMED_SOURCES = ("fiftyone:",)
 NAMED_FEATURES = ("column:", "fiftyone:")
 

@@ -157,7 +157,7 @@ def cli(verbose: bool) -> None:
 def import_command(source: str, name: str, as_json: bool, dry_run: bool, **options: Any) -> None:
     """Import labelled images: a folder, a table, an archive, another tool's annotations, or the address of one.
 
-    SOURCE is a folder with one sub-folder per class, a CSV or TSV, Parquet, a zip or tar of these, shards of
+    SOURCE is a folder with one sub-folder per class, a CSV, TSV or .xlsx, Parquet, a zip or tar of these, shards of
     WebDataset, a file of annotations (metadata.jsonl, COCO, Label Studio, Labelbox, CVAT, val.txt), a folder of
     save_to_disk or fiftyone:NAME; or the address of one: s3://, gs://, https://.
     """
@@ -231,8 +231,8 @@ def import_command(source: str, name: str, as_json: bool, dry_run: bool, **optio
     "own_features",
     metavar="FILE|column:NAME|fiftyone:FIELD",
     help="Your own features instead of a backbone: an .npy of (N, D) or (N, V, D) in the dataset's order; a .csv, "
-    ".tsv or .parquet with sample_id or filepath; columns of NAME itself; or a field of the FiftyOne dataset that "
-    "was imported (fiftyone:OTHER/FIELD: of another).",
+    ".tsv, .xlsx or .parquet with sample_id or filepath; columns of NAME itself; or a field of the FiftyOne "
+    "dataset that was imported (fiftyone:OTHER/FIELD: of another).",
 )
 @click.option(
     "--features-column",
@@ -242,9 +242,9 @@ def import_command(source: str, name: str, as_json: bool, dry_run: bool, **optio
 @click.option(
     "--pred-probs",
     metavar="FILE|column:PREFIX",
-    help="Your own model's probabilities, one more witness of this and later audits: a .csv, .tsv or .parquet with "
-    "sample_id or filepath and one column per class, an (N, K) .npy in the order of samples and classes, or NAME's "
-    "own columns PREFIX + class name.",
+    help="Your own model's probabilities, one more witness of this and later audits: a .csv, .tsv, .xlsx or "
+    ".parquet with sample_id or filepath and one column per class, an (N, K) .npy in the order of samples and "
+    "classes, or NAME's own columns PREFIX + class name.",
 )
 @click.option(
     "--forget-pred-probs",

@@ -53,7 +53,16 @@ from auditor.pictures.sources.rows import (
 from auditor.pictures.sources.segmentation import open_masks, read_mask, split_lists, split_turn
 from auditor.pictures.sources.tables import TableSource, open_table
 from auditor.pictures.sources.tars import TarTree, WebDatasetSource, holds_samples, is_tar
-from auditor.pictures.sources.trees import ROOT, FolderTree, Images, Tree, ZipTree, folder_tree
+from auditor.pictures.sources.trees import (
+    ROOT,
+    FolderTree,
+    Images,
+    Tree,
+    ZipTree,
+    folder_tree,
+    is_below,
+    is_repository,
+)
 from auditor.pictures.sources.unpacking import unpack_parquet
 
 __all__ = [
@@ -280,7 +289,7 @@ def _open_fetched(address: str, options: SourceOptions) -> Source:
 
 
 def _open_folder(path: Path, options: SourceOptions) -> Source:
-    if (path / "snapshots").is_dir() and (path / "blobs").is_dir():  # as the hub's library keeps a repository
+    if is_repository(path):
         return _open_folder(_revision(path), options)
     if all((path / name).is_file() for name in TFDS):
         raise ImportRefusedError(
@@ -294,7 +303,7 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
         if kinds["arrays"]:
             return ArraySource(path, options)
         if saved is not None:
-            _refuse_outside(folder_tree(path, options.root), saved)
+            _refuse_outside(FolderTree(path), saved)
             return ParquetSource(saved, path, options)
     names = sorted(entry.name for entry in path.iterdir())
     parquet = [path / name for name in names if name.lower().endswith(".parquet")]
@@ -309,6 +318,8 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
         source = _open_folders(tree, options)
         if parquet and options.layout is None and isinstance(source, FolderSource):
             raise _several(path, ["Parquet", "class folders"])
+        if isinstance(source, FolderSource):
+            _refuse_root(path, options)
         return source
     except ImportRefusedError as error:
         tables = [name for name in names if name.lower().endswith((".csv", ".tsv", ".xlsx", ".parquet"))]
@@ -336,6 +347,7 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
             ) from None
         unusable = next((each for each in listed if each[1] is not None), None)
         if unusable is not None:
+            _refuse_root(path, options)
             name, reason = unusable
             text = f"{error} {printable(name.removeprefix(tree.base))} {reason}."
             raise ImportRefusedError(text, field="root" if ROOT in text else None) from None
@@ -351,6 +363,15 @@ def _revision(path: Path) -> Path:
             f"{path} holds {len(found)} revisions ({names}); name one, in its folder snapshots."
         )
     return found[0]
+
+
+def _refuse_root(path: Path, options: SourceOptions) -> None:
+    """Of class folders the root holds them and says how far links are followed; of a table it may lie elsewhere."""
+    if options.root is not None and not is_below(path, options.root):
+        raise ImportRefusedError(
+            f"{path} does not lie below the root {options.root}; name one that holds it and what links lead to.",
+            field="root",
+        ) from None
 
 
 def _refuse_several(path: Path, kinds: list[str]) -> None:

@@ -35,6 +35,8 @@ NOISE = ("__MACOSX", "@eaDir", ".DS_Store", "Thumbs.db", "desktop.ini")
 
 
 ROOT = "set the root to"
+HUB = {"blobs", "snapshots", "refs", ".no_exist"}
+"""All that the library of Hugging Face's hub puts into a repository of its cache."""
 
 
 class PathError(ValueError):
@@ -310,24 +312,32 @@ def _damage_named(name: str) -> Iterator[None]:
 
 
 def folder_tree(folder: Path, root: str | None = None) -> FolderTree:
-    """The tree of a folder, whose links are followed below ``root``.
+    """The tree of a folder, whose links are followed below ``root`` where that holds the folder.
 
-    Without one they are followed below the folder itself; below the repository where it lies in the cache of
-    Hugging Face's hub, whose snapshots are links to its blobs.
-
-    Raises:
-        ImportRefusedError: the folder does not lie below ``root``.
+    Else they are followed below the folder itself; below the repository where it lies in the cache of Hugging
+    Face's hub, whose snapshots are links to its blobs.
     """
-    hubs = [place.parent for place in (folder, *folder.parents) if place.name == "snapshots"]
-    hub = next((place for place in hubs if (place / "blobs").is_dir()), folder)
-    within = hub if root is None else Path(root).expanduser().absolute()
-    if not folder.is_relative_to(within):
-        raise ImportRefusedError(
-            f"{folder} does not lie below the root {within}; name a folder that holds it and what links lead to.",
-            field="root",
-        )
+    if root is not None and is_below(folder, root):
+        within = Path(root).expanduser().absolute()
+    else:
+        hubs = [place.parent for place in (folder, *folder.parents) if place.name == "snapshots"]
+        within = next(filter(is_repository, hubs), folder)
     base = folder.relative_to(within).as_posix()
     return FolderTree(within, "" if base == "." else f"{base}/")
+
+
+def is_below(folder: Path, root: str) -> bool:
+    """Whether a folder lies in the folder that was named as the root."""
+    return folder.is_relative_to(Path(root).expanduser().absolute())
+
+
+def is_repository(place: Path) -> bool:
+    """Whether a folder is a repository as the library of Hugging Face's hub keeps it, and nothing else is in it."""
+    try:
+        names = {entry.name for entry in place.iterdir()}
+    except OSError:
+        return False
+    return {"blobs", "snapshots"} <= names <= HUB
 
 
 def checked_relative(text: str) -> str:

@@ -136,6 +136,14 @@ def test_folder__a_link_out_of_the_root_is_named_with_the_root_that_holds_both(t
     ) as at:
         opened(linked)
     assert at.value.field == "root"
+    (tmp_path / "blobs").mkdir()
+    (tmp_path / "snapshots").mkdir()
+    (tmp_path / "snapshots" / "set").mkdir()
+    (tmp_path / "snapshots" / "set" / "0").symlink_to(tmp_path / "data" / "store" / "0")
+    with pytest.raises(
+        ImportRefusedError, match="outside"
+    ):  # more lies there than the hub's library puts there
+        opened(tmp_path / "snapshots" / "set")
     with pytest.raises(ImportRefusedError, match="does not lie below the root"):
         opened(linked, root=str(linked / "0"))
     (snapshot / "0" / "out.png").symlink_to(tmp_path / "data" / "store" / "0")
@@ -577,3 +585,15 @@ def test_read_bytes__a_link_put_there_after_the_check_shows_nothing(
     with suppress(UnreadableError):  # of what is opened twice
         assert read_bytes(str(root), row.location) == own
     assert swapped == [file]
+
+
+def test_folder__a_table_in_it_may_have_its_pictures_below_another_root(tmp_path: Path) -> None:
+    pictures = write_folder(tmp_path / "pictures", 4)
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    names = sorted(str(path.relative_to(pictures)) for path in pictures.rglob("*.png"))
+    rows = {"path": names, "label": ["a", "b"] * 2}
+    pq.write_table(pa.table(rows), tables / "labels.parquet")
+    rows_found, problems = split_rows(opened(tables, root=str(pictures), path_column="path"))
+    assert not problems
+    assert [row.label for row in rows_found] == rows["label"]

@@ -203,7 +203,8 @@ class Bench {
   afterCards() {
     const { singles, passed } = this.pairs;
     this.mode = "card"; // of this queue: the next one has cards again
-    this.load(null, {}).then(() => singles && this.tell(passed.size || this.recent.size ? "That was the last card; the others come one by one." : ""));
+    const others = passed.size || (singles && this.recent.size);
+    this.load(null, {}).then(() => others && this.tell("That was the last card; the others come one by one."));
   }
 
   // Apart from the page, which does not wait for it: counting a million rows takes a moment.

@@ -72,10 +72,12 @@ def cards(payload: Mapping[str, Any]) -> dict[str, Any]:
     Pairs come in the order of their expected corrections, then cards of mixed pairs, whose classes are None.
     ``pair`` is None where fewer than ``LEAST_ON_CARD`` suspects are left; ``expected`` counts those of this pair,
     ``cards`` the pairs that are left, this one among them, and ``singles`` the suspects that are of none of these.
+    None of them counts what was put off (``passed``).
     """
     body = schema.read(bodies.Cards, payload)
-    audit, passed = _audit_of_classes(body.audit), set(body.passed)
+    audit = _audit_of_classes(body.audit)
     where = {**body.filters, "issues": True, "undecided": True, "free_for": body.reviewer, "sort": None}
+    where["apart_from"] = body.passed
     table = ask(scores.pair_counts, audit, queues.suspect_filter(where, audit))
     table = table[(table.given_label >= 0) & (table.suggested_label >= 0)]
     pairs = table[table["count"] >= LEAST_ON_CARD].sort_values("expected", ascending=False, kind="stable")
@@ -89,9 +91,8 @@ def cards(payload: Mapping[str, Any]) -> dict[str, Any]:
     for number, row in enumerate([*rows, mixed]):
         given, suggested = row["pair"]
         one = {**where, "given": given, "suggested": suggested}
-        page = queues.page(audit, one, limit=min(queues.MAX_PAGE, MOST_ON_CARD + len(passed)))
-        page = page[~page.sample_id.isin(passed) & (page.given_label >= 0) & (page.suggested_label >= 0)]
-        page = page.head(MOST_ON_CARD)
+        page = queues.page(audit, one, limit=MOST_ON_CARD)
+        page = page[(page.given_label >= 0) & (page.suggested_label >= 0)]
         held, _ = queues.lease(audit.dataset_id, [int(sample) for sample in page.sample_id], body.reviewer)
         page = page[~page.sample_id.isin(list(held))]
         if len(page) < LEAST_ON_CARD:

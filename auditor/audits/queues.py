@@ -167,6 +167,7 @@ def suspect_filter(
         free_for=where.get("free_for"),
         share=None if share is None else (int(share[0]), int(share[1])),
         sample_ids=None if ids is None else tuple(ids),
+        apart_from=tuple(where.get("apart_from") or ()),
     )
 
 

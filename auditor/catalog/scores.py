@@ -70,6 +70,8 @@ class SuspectFilter:
     however far down it is."""
     sample_ids: tuple[int, ...] | None = None
     """Only these samples, such as a region of the map (at most some tens of thousands)."""
+    apart_from: tuple[int, ...] = ()
+    """None of these samples, such as those that a person put off."""
 
 
 def store(session: Session, audit_id: int, columns: dict[str, NDArray[Any]]) -> None:
@@ -403,6 +405,8 @@ def _filtered(session: Session, audit: Audit, where: SuspectFilter, columns: lis
         statement = statement.where(_place(where) > where.after)
     if where.sample_ids is not None:
         statement = statement.where(among(session.connection(), ScoreTable.sample_id, where.sample_ids))
+    if where.apart_from:
+        statement = statement.where(~among(session.connection(), ScoreTable.sample_id, where.apart_from))
     return statement
 
 

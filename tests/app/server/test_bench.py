@@ -387,6 +387,7 @@ def test_cards__one_pair_of_classes_by_expected_corrections_and_what_waits_is_pa
     seen: list[tuple[int, int]] = []
     shown: list[int] = []
     expected: list[float] = []
+    whole = bench.queue_size({"audit": 1, "where": {"undecided": True, "issues": True}})["total"]
     while (answer := bench.cards({**asked, "passed": shown}))["pair"] is not None:
         pair = (answer["pair"]["given"], answer["pair"]["suggested"])
         assert pair == (None, None) or {(one["given"], one["suggested"]) for one in answer["items"]} == {pair}
@@ -395,13 +396,14 @@ def test_cards__one_pair_of_classes_by_expected_corrections_and_what_waits_is_pa
         if pair not in seen:
             expected.append(answer["pair"]["expected"])
             assert answer["pair"]["count"] >= len(answer["items"])
+        if pair == (None, None):
+            assert answer["pair"]["count"] == whole - len(shown)
         seen.append(pair)
         shown += [one["sample"] for one in answer["items"]]
     assert len(set(seen)) == 3
     assert seen[-1] == (None, None), "what is on no card of its own pair comes on mixed ones"
     assert expected.pop() > 0
     assert expected == sorted(expected, reverse=True)
-    whole = bench.queue_size({"audit": 1, "where": {"undecided": True, "issues": True}})["total"]
     first = bench.cards(asked)
     on_cards = sum(count for count in _pairs(1) if count >= bench.LEAST_ON_CARD)
     assert (first["cards"], first["singles"]) == (len(set(seen)) - 1, whole - on_cards)

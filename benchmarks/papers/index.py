@@ -391,7 +391,7 @@ ITEMS: tuple[Item, ...] = (
         "L2B",
         "Table 4",
         "Clothing1M",
-        "its images, on request from their owners (the settings: `--set l2b.paper=clothing1m`)",
+        "its images, on request from their owners",
     ),
     Item(
         "L2B",

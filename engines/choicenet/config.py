@@ -47,9 +47,8 @@ class ChoiceNetConfig(FoldedConfig):
     adam_epsilon: float = 1e-8
     """Adam's epsilon; the authors' code uses 1e-6."""
     trust: str = "margin"
-    """``margin`` (measured best) or ``published``: ranks of the averaged rho and p_target."""
-    calibrate: bool = True
-    """Fit a temperature to the target's probabilities (no clean labels needed)."""
+    """``margin`` (measured best) or ``published``: ranks of the averaged rho and p_target, whose probabilities no
+    temperature changes."""
 
     def problems(self) -> list[str]:
         """Every field that is out of range."""
@@ -119,7 +118,6 @@ class ChoiceNetConfig(FoldedConfig):
             rho_start=0.0,
             sharing="shared",
             trust="published",
-            calibrate=False,
         )
 
 

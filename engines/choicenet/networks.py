@@ -14,7 +14,6 @@ from engines.choicenet.cholesky import CholeskyBlock, Mixture
 from engines.choicenet.config import RESIDUAL_TRUNK, ChoiceNetConfig
 from engines.contract import EngineInputError
 from engines.networks.heads import build_for_shape
-from engines.shared.device import compiled
 
 HEAD_SCALE = 0.01
 """Standard deviation of the initial weights of the rho, pi and variance heads."""
@@ -34,16 +33,10 @@ class MixtureNetwork(nn.Module):
         self.trunk = trunk
         self.head = head
         self.feature_size = feature_size
-        # In a list, so that the compiled twin is not registered a second time in the state_dict.
-        self._run_trunk = [trunk]
-
-    def compile_trunk(self, device: torch.device) -> None:
-        """Compile the trunk on CUDA; parameters and state_dict stay as they are."""
-        self._run_trunk = [compiled(self.trunk, enabled=True, device=device)]
 
     def mixture(self, images: Tensor) -> tuple[Tensor, Mixture]:
         """Images (B, C, H, W) to (h (B, Q), mixture); the head computes in float32."""
-        features, _ = self._run_trunk[0](images)
+        features, _ = self.trunk(images)
         with torch.autocast(images.device.type, enabled=False):
             features = features.float()
             return features, self.head(features)

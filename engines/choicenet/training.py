@@ -16,8 +16,8 @@ Departures from the paper, each a field: ``warmup_epochs`` of cross-entropy of t
 short runs under-fit (0 in ``paper``), in which rho gets no gradient; ``rho_start``: the components start
 at correlations .8, .6, .4, .2 (the two together let rho tell wrong labels); ``rho_ref`` 0.95 in training
 as in the authors' code (the paper's 1 leaves the target without noise); ``sharing="independent"`` draws,
-equal in expectation; ``calibrate``: one temperature for the probabilities (expected calibration error
-.089 -> .013 on digits with 20 % wrong labels). Numeric targets: `numbers.py`.
+equal in expectation; one temperature for the probabilities unless ``trust`` is the published one (expected
+calibration error .089 -> .013 on digits with 20 % wrong labels). Numeric targets: `numbers.py`.
 
 Memory, for K components, D classes, Q features: images (N*C*H*W bytes where resident); about 60 bytes a sample
 for margins and signals, and at most 200 for their history; B*K*D floats a step (the (B, Q, D) weights of the
@@ -128,8 +128,6 @@ class _Training:
         with seeded_init(run.seed, "network", 0):
             network = build(config, run.network_name(), run.rows.shape, num_classes=run.data.num_classes)
         self.network = network.to(run.device)
-        if config.compile:
-            self.network.compile_trunk(run.device)
         self.optimizer = _optimizer(self.network, config)
         self.margins = MarginTracker(run.data.num_samples, run.device)
         self.visits = VisitSignals(run.data.num_samples, run.device)
@@ -235,7 +233,7 @@ def _result(training: _Training) -> EngineResult:
     else:
         trust = trust_from_evidence(test_time_margin(scores.log_probs, given), training.margins.margin())
     temperature, calibrated_rate = (
-        fit_temperature(scores.log_probs, given) if config.calibrate else (1.0, None)
+        fit_temperature(scores.log_probs, given) if config.trust == "margin" else (1.0, None)
     )
     notes = report_notes(
         predicted=scores.log_probs.argmax(axis=1),

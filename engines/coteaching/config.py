@@ -60,11 +60,6 @@ class CoteachingConfig(FoldedConfig):
     validation rows. Each costs one trial. Published: none."""
     objective_epochs: int = 3
     """The accuracy of a trial is the mean over this many last epochs (small validation sets are noisy)."""
-    min_trusted: int = 100
-    """With at least this many trusted samples, the search maximises their accuracy and trials do not train on
-    them. With fewer it is the accuracy on held-out given labels: a tenth of them, and what ``search_rows`` leaves
-    over (5,000 at most). The final training uses every labeled sample. Where ``search_rows`` is set, trials judged
-    by trusted samples train on no more than the other nine tenths."""
     tie_margin: float = 0.5
     """Schedules within this many standard errors of the best validation accuracy count as equal, and the one that
     drops most is taken: dropping too much costs the ranking little, too little much (measured: AUROC
@@ -93,7 +88,7 @@ class CoteachingConfig(FoldedConfig):
             *one_of(self, "search_rule", (*RULES, "none")),
             *at_least(self, 1, "search_iterations", "search_samples", "search_epochs"),
             *at_least(self, 1, "objective_epochs", "rank_epochs"),
-            *at_least(self, 0, "warmup_epochs", "min_trusted", "tie_margin"),
+            *at_least(self, 0, "warmup_epochs", "tie_margin"),
         ]
         if self.search_share is not None:
             found += within(self, 0.01, 0.9, "search_share")

@@ -11,7 +11,7 @@ Trust ranks the margin of the given label, averaged over test-time views and bot
 margin averaged over training. The published signal, how often a sample was *selected*, is high for clean
 samples; it is shown, not used: it collapses where R(t) does not fit the noise (measured).
 
-Uses trusted samples, where there are enough (``min_trusted``), to judge schedules; unlabeled samples are left
+Uses trusted samples, where there are enough (``MIN_TRUSTED``), to judge schedules; unlabeled samples are left
 out of training and scored. The search trains proxies of the final run; all trials share one warm-up. Then the
 best schedule seen is trained from scratch on every labeled sample, those held out of the search included.
 Departures from the papers, all fields of ``CoteachingConfig``: averaging over a trial's last epochs
@@ -66,7 +66,6 @@ from engines.shared import optimizers
 from engines.shared.config import learning_rate_at, parameter_groups, set_learning_rate
 from engines.shared.device import (
     autocast,
-    compiled,
     make_generator,
     memory_errors_explained,
     seeded_init,
@@ -121,10 +120,6 @@ class Learners:
         self._rows, self._stream = rows.to(run.device), stream
         self.augment = run.rows.resolve_augment(config.augment)
         self.networks = [build_learner(run, *stream, "network", g) for g in range(2)]
-        self._calls = [
-            compiled(network, enabled=config.compile and is_final, device=run.device)
-            for network in self.networks
-        ]
         self._optimizers = [_make_optimizer(network, config) for network in self.networks]
         self.trackers = [MarginTracker(run.data.num_samples, run.device) for _ in range(2 if is_final else 0)]
 
@@ -155,7 +150,7 @@ class Learners:
         labels = self.run.labels[rows]
         # 1. Both networks look at the same batch: the loss of every sample, Eq. (1).
         with autocast(self.config.precision, self.run.device):
-            seen = [call(images)[1] for call in self._calls]
+            seen = [network(images)[1] for network in self.networks]
         logits = [one if one.dtype == torch.float64 else one.float() for one in seen]
         losses = torch.stack([cross_entropy(one, labels) for one in logits])  # (2, B)
         # 2. Each picks the R(t) share of small losses, and learns from what its partner picked, Eq. (2).
@@ -186,7 +181,7 @@ class Learners:
         for part in rows.to(run.device).split(run.scoring_batch):
             images, labels = self.inputs(part), run.labels[part]
             with autocast(self.config.precision, run.device):
-                logits = [call(images)[1] for call in self._calls]
+                logits = [network(images)[1] for network in self.networks]
             losses.append(torch.stack([cross_entropy(one, labels) for one in logits]))
             correct.append(torch.stack([one.argmax(dim=1) == labels for one in logits]))
         for network in self.networks:

@@ -45,7 +45,7 @@ from engines.shared.config import (
     make_optimizer,
     set_learning_rate,
 )
-from engines.shared.device import autocast, compiled, make_generator, memory_errors_explained, seeded_init
+from engines.shared.device import autocast, make_generator, memory_errors_explained, seeded_init
 from engines.shared.loader import epoch_batches
 from engines.shared.losses import cross_entropy, log_margin, require_finite
 from engines.shared.out_of_fold import FOLDS_ON_FEATURES
@@ -248,7 +248,7 @@ class _Training:
         moves = make_generator(run.seed, "augment", fold, epoch, device=device)
         trained = data.labeled & ((self.fold_of != fold) | (config.folds == 1))
         rows = run.rows_where(trained)
-        forward = compiled(network, enabled=config.compile, device=device).train()
+        network.train()
         loss = torch.full((data.num_samples,), float("nan"), device=device)
         margin = loss.clone()
         with seeded_init(run.seed, "dropout", fold, epoch):
@@ -256,7 +256,7 @@ class _Training:
                 labels = run.labels[index]
                 inputs = run.inputs(index, self.augment, moves)
                 with autocast(config.precision, device):
-                    _, logits = forward(inputs)
+                    _, logits = network(inputs)
                 losses = cross_entropy(logits, labels)
                 optimizer.zero_grad(set_to_none=True)
                 losses.mean().backward()

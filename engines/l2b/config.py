@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from engines.contract import EngineInputError
-from engines.shared.config import at_least, check_preset, learning_rate_at, one_of, within
+from engines.shared.config import at_least, check_preset, learning_rate_at, one_of
 from engines.shared.out_of_fold import FoldedConfig
 from engines.shared.selection import MIXTURE_STEPS
 from engines.shared.work import PROBE_ROWS, Work, cost_of_steps
 
 BASES = ("plain", "divide_mix", "unicon", "c2d")
 META_LOSSES = ("evaluation", "training")
+SELF_SUPERVISED_EPOCHS = 20
+"""C2D's epochs without labels, before ``epochs`` begin (published: 500 to 1,000)."""
 META_STEP = {False: 2.8, True: 4.0}
 """Plain steps that a meta step takes as long as, on images and on features (measured)."""
 
@@ -33,15 +35,8 @@ class L2BConfig(FoldedConfig):
     """Epochs of plain cross-entropy at the start, at least 0; never more than half of ``epochs``."""
     meta_batch_size: int = 64
     """Samples of a meta batch, at least 2; fewer make a step faster."""
-    augment_meta: bool = True
-    """Meta batches are moved like the batches that they judge; False: as they are (the paper on Clothing1M)."""
     meta_per_class: int = 50
     """Largest number of samples per class in a meta set made from small losses."""
-    meta_threshold: float = 0.5
-    """Smallest posterior of the mixture's low-loss component to be believed, 0 to 1 (0.6 at 90 % noise). A base
-    divides the samples by it."""
-    meta_loss_epochs: int = 1
-    """Epochs whose scaled losses are averaged before the mixture is fitted (5 at 90 % noise)."""
     meta_losses: str = "evaluation"
     """Losses that the mixture is fitted to: of a pass over all samples before each epoch (``evaluation``,
     DivideMix's), or of each sample's latest step, which costs nothing (``training``)."""
@@ -53,14 +48,6 @@ class L2BConfig(FoldedConfig):
     """Largest global gradient norm; 0 = no clipping (published: 0.25 CIFAR-10, 0.8 CIFAR-100)."""
     late_epochs: int = 20
     """Last epochs whose visits are averaged into the signals, at least 1."""
-    balanced_batches: int | None = None
-    """An epoch is so many batches, at least 1, with every class as often, and of a class with fewer samples all
-    (published for Clothing1M: 250). None = a pass over all samples."""
-    unlabeled_weight: float = 25.0
-    """Of a base: lambda_u, weight of the loss on guessed labels, at least 0 (published: 0 to 500, the noisier the
-    larger)."""
-    self_supervised_epochs: int = 20
-    """Of C2D: epochs without labels, before ``epochs`` begin; at least 1 (published: 500 to 1,000)."""
 
     @property
     def uses_step_losses(self) -> bool:
@@ -68,33 +55,19 @@ class L2BConfig(FoldedConfig):
         return self.meta_losses == "training"
 
     def problems(self) -> list[str]:
-        found = [
+        return [
             *super().problems(),
             *one_of(self, "base", BASES),
             *one_of(self, "meta_losses", META_LOSSES),
             *at_least(self, 2, "meta_batch_size"),
-            *at_least(self, 1, "meta_per_class", "meta_loss_epochs", "meta_mixture_steps", "late_epochs"),
-            *at_least(self, 1, "self_supervised_epochs"),
-            *at_least(self, 0, "clip_norm", "warmup_epochs", "unlabeled_weight"),
-            *within(self, 0, 1, "meta_threshold"),
+            *at_least(self, 1, "meta_per_class", "meta_mixture_steps", "late_epochs"),
+            *at_least(self, 0, "clip_norm", "warmup_epochs"),
         ]
-        if self.balanced_batches is not None:
-            found += at_least(self, 1, "balanced_batches")
-            if self.meta_losses == "training":
-                found.append(
-                    "balanced_batches leaves samples out of an epoch: set meta_losses to 'evaluation'"
-                )
-        if self.compile:
-            found.append(
-                "compile is True, but L2B's meta steps pass tangents through the network's own layers and not "
-                "through a compiled graph: set compile to False"
-            )
-        return found
 
     @property
     def first_labeled_epoch(self) -> int:
         """Epochs without labels that a run begins with."""
-        return self.self_supervised_epochs if self.base == "c2d" else 0
+        return SELF_SUPERVISED_EPOCHS if self.base == "c2d" else 0
 
     def work_of_one(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:
         one = super().work_of_one(num_rows, num_classes, on_features=on_features)
@@ -168,9 +141,9 @@ class L2BConfig(FoldedConfig):
     def paper(cls, dataset: str) -> L2BConfig:
         """The publication's settings for one of ``PUBLISHED``: ``--set l2b.paper=cifar100`` from the command line.
 
-        ISIC 2019 and Clothing1M begin with ImageNet's weights, a file that ``weights`` names. Departures: the
-        crops of CIFAR have a mirrored border where the paper pads with zeros; means and deviations are those of
-        the images at hand; images are judged whole where Clothing1M's are judged by their middle.
+        ISIC 2019 begins with ImageNet's weights, a file that ``weights`` names. Departures: the crops of CIFAR
+        have a mirrored border where the paper pads with zeros; means and deviations are those of the images at
+        hand.
 
         Raises:
             EngineInputError: the paper has no such data set.
@@ -189,11 +162,6 @@ PUBLISHED: dict[str, dict[str, Any]] = {
         "network": "torchvision:resnet50", "trunk_rate": 1.0, "batch_size": 64, "meta_batch_size": 64,
         "learning_rate": 0.01, "epochs": 30, "warmup_epochs": 1, "clip_norm": 0.8, "meta_per_class": 80,
         "augment": "turn_crop_flip",
-    },
-    "clothing1m": {
-        "network": "torchvision:resnet18", "trunk_rate": 1.0, "batch_size": 256, "meta_batch_size": 256,
-        "learning_rate": 0.005, "epochs": 300, "warmup_epochs": 0, "clip_norm": 0.0, "meta_per_class": 1022,
-        "balanced_batches": 250, "augment": "zoom_flip", "augment_meta": False,
     },
 }  # fmt: skip
 """What each data set of the paper changes in the preset ``paper``."""

@@ -46,7 +46,7 @@ from engines.meta.directional import one_hot
 from engines.meta.meta_set import MetaSet, mixture_meta_set, trusted_meta_set
 from engines.shared.config import make_optimizer, set_learning_rate
 from engines.shared.device import autocast, memory_errors_explained, seeded_init
-from engines.shared.loader import balanced_rows, epoch_batches
+from engines.shared.loader import epoch_batches
 from engines.shared.losses import cross_entropy, soft_cross_entropy
 from engines.shared.out_of_fold import out_of_fold
 from engines.shared.run import Run
@@ -123,7 +123,6 @@ class _Training:
         self.optimizer = make_optimizer(self.network, config)
         self.margins = MarginTracker(run.data.num_samples, run.device)
         self.tracker = WeightTracker(run.data.num_samples, run.device)
-        self.past_losses: list[Tensor] = []
         self.step_losses = torch.full((run.data.num_samples,), float("nan"), device=run.device)
         """(N,) loss on the given label at each sample's latest step; NaN before the first."""
 
@@ -133,7 +132,6 @@ class _Training:
             "optimizer": self.optimizer.state_dict(),
             "margins": self.margins.state_dict(),
             "tracker": self.tracker.state_dict(),
-            "past_losses": self.past_losses,
             "step_losses": self.step_losses,
             "counts": self.weigher.counts,
         }
@@ -143,7 +141,6 @@ class _Training:
         self.optimizer.load_state_dict(state["optimizer"])
         self.margins.load_state_dict(state["margins"])
         self.tracker.load_state_dict(state["tracker"])
-        self.past_losses = list(state["past_losses"])
         self.step_losses = state["step_losses"].to(self.device)
         self.weigher.counts = dict(state["counts"])
 
@@ -173,13 +170,10 @@ class _Training:
             scores = self.run.score(self.network) if scores is None else scores
             loss = -given_log_probs(scores.log_probs, self.data.given_labels)
         low, high = np.nanmin(loss), np.nanmax(loss)
-        scaled = torch.from_numpy((loss - low) / max(high - low, 1e-12))
-        self.past_losses = [*self.past_losses, scaled][-self.config.meta_loss_epochs :]
         return mixture_meta_set(
-            torch.stack(self.past_losses).mean(dim=0).numpy(),
+            (loss - low) / max(high - low, 1e-12),
             self.data.given_labels,
             self.data.trusted_mask,
-            threshold=self.config.meta_threshold,
             per_class=self.config.meta_per_class,
             max_steps=self.config.meta_mixture_steps,
         )
@@ -191,9 +185,6 @@ class _Training:
         draws = Draws(self.run.seed, epoch, device=self.device)
         meta_rows = None if meta_set is None else meta_set.rows.to(self.device)
         rows = self.training_rows(warm_up=meta_set is None)
-        if self.config.balanced_batches is not None:
-            most = self.config.balanced_batches * self.config.batch_size
-            rows = balanced_rows(rows, self.labels[rows], most, draws.order)
         self.tracker.start_epoch()
         late = epoch >= max(self.config.epochs - self.config.late_epochs, self.config.first_meta_epoch)
         loss, hits, labeled = (torch.zeros((), device=self.device) for _ in range(3))

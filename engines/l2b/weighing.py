@@ -39,8 +39,7 @@ class Weigher:
     """Weighs batches, and counts how that went: on the device, so that no step waits for an answer."""
 
     def __init__(self, run: Run, config: L2BConfig, augment: str, weights: Weighing = meta_weights) -> None:
-        self._run, self._config, self._weights = run, config, weights
-        self._augment = augment if config.augment_meta else "none"
+        self._run, self._config, self._weights, self._augment = run, config, weights, augment
         self.source = resolve_source(run.data.given_labels, run.data.trusted_mask)
         """``trusted`` or ``mixture``."""
         weight = run.data.trusted_weight

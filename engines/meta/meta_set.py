@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engines.shared.selection import MIXTURE_STEPS, gmm_small_loss_probability
+from engines.shared.selection import BELIEVED, MIXTURE_STEPS, gmm_small_loss_probability
 
 MIN_TRUSTED_PER_CLASS = 5
 """The trusted samples alone are the meta set only where each given class has this many."""
@@ -81,7 +81,6 @@ def mixture_meta_set(
     labels: NDArray[np.int64],
     trusted: NDArray[np.bool_],
     *,
-    threshold: float,
     per_class: int,
     max_steps: int = MIXTURE_STEPS,
 ) -> MetaSet:
@@ -91,7 +90,6 @@ def mixture_meta_set(
         losses: (N,) loss on the given label; those of unlabeled samples are not read.
         labels: (N,) given labels.
         trusted: (N,) bool, always members.
-        threshold: smallest posterior of the low-loss component to be believed, in [0, 1].
         per_class: most samples a class besides the trusted ones.
         max_steps: EM steps of the mixture at most.
     """
@@ -101,7 +99,7 @@ def mixture_meta_set(
     for label in np.unique(labels[labels >= 0]):
         members = np.flatnonzero(labels == label)
         members = members[np.argsort(losses[members], kind="stable")]
-        believed = int((clean[members] > threshold).sum())
+        believed = int((clean[members] > BELIEVED).sum())
         count = min(per_class, max(believed, MIN_SMALL_LOSS_PER_CLASS))
         # The posterior falls with the loss except far in the tails, so the smallest losses are believed.
         chosen[members[:count]] = True

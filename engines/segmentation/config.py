@@ -30,8 +30,8 @@ class MaskConfig(LoopConfig):
 
     def problems(self) -> list[str]:
         found = [*super().problems(), *at_least(self, 1, "folds")]
-        if self.weights is not None or self.compile:
-            found.append("weights and compile are not for masks: leave them out")
+        if self.weights is not None:
+            found.append("weights are not for masks: leave them out")
         return found
 
     def side_on(self, device: torch.device) -> int | None:

@@ -22,7 +22,7 @@ from engines.shared.work import Work
 PRESETS = ("quick", "standard", "paper")
 OPTIMIZERS = ("adam", "sgd")
 SCHEDULES = ("cosine", "constant", "linear_tail")
-AUGMENTS = ("auto", "none", "shift", "shift_flip", "crop_flip", "zoom_flip", "turn_crop_flip")
+AUGMENTS = ("auto", "none", "shift", "shift_flip", "crop_flip", "turn_crop_flip")
 MAX_VIEWS = 6
 SMALLEST_BATCH = 32
 """What ``least_steps`` does not go below."""
@@ -76,9 +76,9 @@ class LoopConfig:
     schedule: str = "cosine"
     """``"cosine"`` (to 5 %), ``"constant"`` or ``"linear_tail"`` (constant for 40 %, then linear to 0)."""
     augment: str = "auto"
-    """``"auto"``, ``"none"``, ``"shift"``, ``"shift_flip"``, ``"crop_flip"``, ``"zoom_flip"`` or
-    ``"turn_crop_flip"`` (see ``loader.augment``); on features ``"auto"`` is a random view of each sample at every
-    step, ``"none"`` the first view."""
+    """``"auto"``, ``"none"``, ``"shift"``, ``"shift_flip"``, ``"crop_flip"`` or ``"turn_crop_flip"`` (see
+    ``loader.augment``); on features ``"auto"`` is a random view of each sample at every step, ``"none"`` the first
+    view."""
     views: int = 6
     """Views of each image in the final pass, 1 to 6; 1 = the image as it is. On features: at most all of them."""
     precision: str = "float32"
@@ -86,8 +86,6 @@ class LoopConfig:
     side: int | None = None
     """Longest side in pixels of the images that are trained on, at least 8; larger ones are reduced, smaller ones
     stay. None: 112 on a CPU, as imported on CUDA. Features have no side."""
-    compile: bool = False
-    """Compile the network with ``torch.compile`` (CUDA only, needs a C compiler; ignored on the CPU)."""
     resident: str = "auto"
     """``"yes"``: all images are on the device as uint8; ``"no"``: streamed; ``"auto"``: all if they fit."""
 

@@ -165,18 +165,6 @@ def computes_in_bfloat16(device: torch.device) -> bool:
         return torch.cuda.is_bf16_supported(including_emulation=False)
 
 
-def compiled(network: torch.nn.Module, *, enabled: bool, device: torch.device) -> torch.nn.Module:
-    """``network`` compiled where that is asked for and the device is CUDA, else as it is.
-
-    The compiled module shares its parameters with ``network``: keep checkpoints and averages on ``network``.
-    """
-    if not (enabled and device.type == "cuda"):
-        return network
-    network_compiled = torch.compile(network)
-    assert isinstance(network_compiled, torch.nn.Module)
-    return network_compiled
-
-
 class Stopwatch:
     """Wall time since construction or the last ``lap``."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -45,21 +44,8 @@ longer)."""
 FEWEST_SCORED = 16
 
 
-class Window(NamedTuple):
-    """How an image is turned and which part of it is shown at the size of the whole."""
-
-    degrees: float
-    """Turned by up to so much, either way; what comes in from outside is black."""
-    areas: tuple[float, float]
-    """Least and largest share of the image that is shown."""
-    stretch: float
-    """Largest ratio of the part's sides, either way; 1 keeps the image's shape."""
-
-
-WINDOWS = {
-    "zoom_flip": Window(0.0, ((224 / 256) ** 2,) * 2, 1.0),
-    "turn_crop_flip": Window(180.0, (0.3, 1.0), 4 / 3),
-}
+LEAST_AREA, LARGEST_RATIO = 0.3, 4 / 3
+"""Of ``turn_crop_flip``: the smallest share of an image that is shown, the largest ratio of that part's sides."""
 
 
 class ImageStore:
@@ -250,21 +236,19 @@ def augment(images: Tensor, kind: str, generator: torch.Generator) -> Tensor:
 
     ``shift``: up to ``shift_size`` pixels on both axes, the border pixel repeated. ``shift_flip``: and
     mirrored left-right with probability 1/2. ``crop_flip``: up to 1/8 of the side (4 px at 32), the border
-    mirrored, and flipped. ``zoom_flip``: a part of 7/8 of the sides (224 of 256 px) at the size of the whole, and
-    flipped. ``turn_crop_flip``: flipped, turned by any angle, and a part of .3 to 1 of the area with sides of up
-    to 4:3 at the size of the whole. ``strong``: :func:`strong_views`. ``none``: unchanged. The draws come from
-    ``generator``, which lives where the images do, in the same number for the same batch size and kind.
+    mirrored, and flipped. ``turn_crop_flip``: flipped, turned by any angle, and a part of .3 to 1 of the area with
+    sides of up to 4:3 at the size of the whole. ``strong``: :func:`strong_views`. ``none``: unchanged. The draws
+    come from ``generator``, which lives where the images do, in the same number for the same batch size and kind.
     """
     if kind == "none":
         return images
     if kind == "strong":
         return strong_views(images, generator)
-    if kind in WINDOWS:
-        return _through_window(images, WINDOWS[kind], generator)
+    if kind == "turn_crop_flip":
+        return _turned_and_cropped(images, generator)
     if kind not in ("shift", "shift_flip", "crop_flip"):
         raise EngineInputError(
-            f"there is no augmentation {kind!r}; use none, shift, shift_flip, crop_flip, zoom_flip or "
-            "turn_crop_flip."
+            f"there is no augmentation {kind!r}; use none, shift, shift_flip, crop_flip or turn_crop_flip."
         )
     num, (height, width), place = len(images), images.shape[2:], images.device
     crop = kind == "crop_flip"
@@ -283,7 +267,7 @@ def augment(images: Tensor, kind: str, generator: torch.Generator) -> Tensor:
     return flat.gather(2, source.expand(-1, images.shape[1], -1)).reshape(images.shape)
 
 
-def _through_window(images: Tensor, window: Window, generator: torch.Generator) -> Tensor:
+def _turned_and_cropped(images: Tensor, generator: torch.Generator) -> Tensor:
     """Each image flipped with probability 1/2, turned, and a part of it at the size of the whole, by one reading.
 
     The part lies inside the turned image; a side that its shape would make longer than the image's is the image's.
@@ -291,10 +275,9 @@ def _through_window(images: Tensor, window: Window, generator: torch.Generator) 
     height, width = images.shape[2:]
     draws = torch.rand((6, len(images)), generator=generator, device=images.device)
     flip, turn, share, shape, across, down = draws
-    angle = math.radians(window.degrees) * (2 * turn - 1)
-    least, most = window.areas
-    area = least + (most - least) * share
-    stretch = torch.exp(math.log(window.stretch) * (2 * shape - 1))
+    angle = math.pi * (2 * turn - 1)
+    area = LEAST_AREA + (1 - LEAST_AREA) * share
+    stretch = torch.exp(math.log(LARGEST_RATIO) * (2 * shape - 1))
     wide = (area * stretch).sqrt().clamp(max=1)  # of the image's width
     high = (area / stretch).sqrt().clamp(max=1)
     x, y = (2 * across - 1) * (1 - wide), (2 * down - 1) * (1 - high)  # the part's middle, of half the sides
@@ -322,18 +305,6 @@ def batches_per_epoch(num_rows: int, batch_size: int) -> int:
     """How many batches :func:`epoch_batches` gives (without ``drop_last``): a remainder of one adds none."""
     full, rest = divmod(num_rows, batch_size)
     return full + (rest > 1 or (rest == 1 and full == 0))
-
-
-def balanced_rows(rows: Tensor, labels: Tensor, most: int, generator: torch.Generator) -> Tensor:
-    """At most ``most`` of ``rows`` (M,), drawn at random with every class of ``labels`` (M,) as often.
-
-    Rows without a label (-1) are left out; of a class with too few rows all are taken.
-    """
-    shuffled = torch.randperm(len(rows), generator=generator).to(rows.device)
-    shuffled = shuffled[labels[shuffled] >= 0]
-    classes = labels[shuffled].unique()
-    share = max(1, most // len(classes))
-    return torch.cat([rows[shuffled[labels[shuffled] == one][:share]] for one in classes])
 
 
 def epoch_batches(

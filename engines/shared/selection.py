@@ -21,6 +21,9 @@ MIXTURE_SAMPLE = 100_000
 MIXTURE_STEPS = 100
 """EM steps of a fit at most, so that it converges. DivideMix, whose split this is, stops after 10."""
 
+BELIEVED = 0.5
+"""A label is believed above this posterior of the small-loss component (DivideMix; 0.6 at 90 % noise)."""
+
 
 def keep_count(keep_rate: float, batch_size: int) -> int:
     """Samples to keep: ``max(1, floor(keep_rate * batch_size))``, robust to 0.7 * 10 = 6.999...; 0 of 0."""

@@ -42,16 +42,14 @@ class UMNConfig(LoopConfig):
     lambda_y: float = 1.0
     """Weight of the label term against the generative terms [assumption: the paper has none, so 1]."""
     elbo_scale: str = "pixels"
-    """``"sum"`` (paper): nats of the whole image; ``"pixels"``: nats a pixel, so that λ_y suits any size."""
+    """``"sum"`` (paper): nats of the whole image; ``"pixels"``: nats a pixel, so that λ_y suits any size, of the
+    image reduced to 32 pixels on the longer side (area average)."""
     latent_a: int | None = None
     """d_a, size of the lower latent; None: 256 for ``umn13`` (published), else 50 [assumption]."""
     latent_b: int = 50
     """d_b, size of the upper latent [assumption]."""
     upper_hidden: int = 500
     """Hidden units of the two M2 networks, which run once for every class [assumption]."""
-    decoded_side: int | None = 32
-    """Larger images are reconstructed with this many pixels on the longer side (area average); None: as they
-    are (paper)."""
     standardized: bool = True
     """Networks get standardised images; the paper's get [0, 1]. The reconstruction is always of [0, 1]."""
 
@@ -88,8 +86,6 @@ class UMNConfig(LoopConfig):
             found.append(f"labeled_share is {self.labeled_share}, it must be between 0 and 1")
         if self.gamma is not None and not 0 <= self.gamma < 1:
             found.append(f"gamma is {self.gamma}, it must be 0 or more and below 1")
-        if self.decoded_side is not None and self.decoded_side < 1:
-            found.append(f"decoded_side is {self.decoded_side}, it must be at least 1 or None")
         return found
 
     def work(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:
@@ -135,7 +131,6 @@ class UMNConfig(LoopConfig):
             labeled_share=0.05,
             label_loss="linear",
             elbo_scale="sum",
-            decoded_side=None,
             standardized=False,
             gamma=0.999,
             epsilon_aggregate="final",

@@ -49,6 +49,8 @@ from engines.umn.networks import (
 )
 
 MIN_LABELED_SHARE = 0.05
+DECODED_SIDE = 32
+"""Pixels on the longer side of what a larger image is reconstructed as."""
 PUBLISHED_AUGMENT = {"umn_mlp": "none", "umn13": "shift"}
 """What ``augment="auto"`` means for the published networks."""
 ADAM_BETA2 = 0.99
@@ -89,7 +91,7 @@ class Bench:
         self.decoded_size: tuple[int, int] | None = None
         if not run.on_features:
             _, height, width = run.rows.shape
-            self.decoded_size = _decoded_size((height, width), config.decoded_side)
+            self.decoded_size = _decoded_size((height, width), whole=config.elbo_scale == "sum")
         decoded = (run.rows.shape[0], *(self.decoded_size or ()))
         few = self.num_classes <= MOST_CLASSES_LINEAR
         self.label_loss = config.label_loss if config.label_loss != "auto" else "linear" if few else "log"
@@ -195,8 +197,6 @@ class Member:
         self.total_steps = self.steps_per_epoch * config.epochs
         self.gamma = config.gamma if config.gamma is not None else _gamma_for(self.steps_per_epoch)
         self.step = 0
-        if config.compile and bench.device.type == "cuda":
-            self.model.recognizer.trunk.compile()
 
     def _batch_parts(self) -> tuple[int, int]:
         """Labeled and unlabeled rows of a batch."""
@@ -403,11 +403,11 @@ def decoded_target(images: Tensor, size: tuple[int, int]) -> Tensor:
     return images if images.shape[2:] == size else F.adaptive_avg_pool2d(images, size)
 
 
-def _decoded_size(image_size: tuple[int, int], longest: int | None) -> tuple[int, int]:
-    """Image size scaled down so that its longer side is at most ``longest``."""
-    if longest is None or max(image_size) <= longest:
+def _decoded_size(image_size: tuple[int, int], *, whole: bool) -> tuple[int, int]:
+    """Image size, scaled down so that its longer side is at most ``DECODED_SIDE`` where it is not ``whole``."""
+    if whole or max(image_size) <= DECODED_SIDE:
         return image_size
-    scale = longest / max(image_size)
+    scale = DECODED_SIDE / max(image_size)
     return max(1, round(image_size[0] * scale)), max(1, round(image_size[1] * scale))
 
 

@@ -24,8 +24,8 @@ Measured (2,000 MNIST images, 20 % symmetric errors, conv3, 8 epochs, one seed, 
 AUROC .994 and average precision .981; ε taken as suspicion has AUROC .05.
 
 Departures from the paper, each a field of :class:`engines.umn.config.UMNConfig` with the paper's value in the
-``paper`` preset: ``rotations``, ``label_loss``, ``elbo_scale``, ``labeled_share``, ``decoded_side``,
-``standardized``, ``gamma``, ``epsilon_aggregate``, ``network``, ``audits``. The sign of the third line of the
+``paper`` preset: ``rotations``, ``label_loss``, ``elbo_scale``, ``labeled_share``, ``standardized``,
+ ``gamma``, ``epsilon_aggregate``, ``network``, ``audits``. The sign of the third line of the
 paper's bound is a misprint and is corrected here; ε is clamped, because f is infinite at the first step.
 """
 

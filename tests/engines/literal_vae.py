@@ -19,6 +19,7 @@ from torch.nn import functional as F
 from engines.contract import TrainingData
 from engines.shared.device import make_generator, seeded_init
 from engines.shared.loader import augment
+from engines.umn import model
 from engines.umn.config import UMNConfig
 from tests.engines.literal_double import (
     BUFFERS,
@@ -201,8 +202,8 @@ class LiteralUMN:
     @property
     def decoded_size(self) -> tuple[int, int]:
         height, width = self.images.shape[2:]
-        side = self.config.decoded_side
-        if side is None or max(height, width) <= side:
+        side = model.DECODED_SIDE
+        if self.config.elbo_scale == "sum" or max(height, width) <= side:
             return height, width
         return round(height * side / max(height, width)), round(width * side / max(height, width))
 

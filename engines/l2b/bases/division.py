@@ -15,6 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from engines.shared.selection import BELIEVED
+
 INSIDE = 1e-5
 """A threshold beyond all posteriors is moved this far inside them (C2D), so that neither part is empty."""
 
@@ -44,19 +46,18 @@ class Division(NamedTuple):
 
 
 def divide_by_mixture(
-    clean: NDArray[np.float64], trusted: NDArray[np.bool_], trains: NDArray[np.bool_], *, threshold: float
+    clean: NDArray[np.float64], trusted: NDArray[np.bool_], trains: NDArray[np.bool_]
 ) -> Division:
-    """DivideMix's co-divide: labeled is what is clean with a posterior above ``threshold``.
+    """DivideMix's co-divide: labeled is what is clean with a posterior above ``BELIEVED``.
 
     Args:
         clean: (N,) posterior of the small-loss component, NaN where unlabeled.
         trusted: (N,) bool, believed whatever their loss.
         trains: (N,) bool, samples that take part.
-        threshold: in [0, 1].
     """
     clean = np.where(trusted, 1.0, clean)
     known = clean[~np.isnan(clean)]
-    inside = min(max(threshold, known.min() + INSIDE), known.max() - INSIDE)
+    inside = min(max(BELIEVED, known.min() + INSIDE), known.max() - INSIDE)
     believed = np.nan_to_num(clean) > inside
     return _division(believed, np.nan_to_num(clean), clean, trains)
 

@@ -66,6 +66,8 @@ SHARPEN_TEMPERATURE = 0.5
 """T of refined and guessed labels; below 1 makes them surer (published)."""
 MIX_STRENGTH = 4.0
 """Both parameters of the Beta distribution that mixes pairs (published)."""
+UNLABELED_WEIGHT = 25.0
+"""lambda_u, weight of the loss on guessed labels (published: 0 to 500, the noisier the larger)."""
 RAMP_EPOCHS = 4.0
 """Epochs after the warm-up in which lambda_u rises from 0 to its value (published: 16 of 300)."""
 CONTRASTIVE_WEIGHT = 0.025
@@ -138,7 +140,6 @@ class PairTraining:
         self.tracker = WeightTracker(run.data.num_samples, run.device)
         self.clean_sum = np.zeros(run.data.num_samples)
         self.num_divisions = 0
-        self.past_losses: list[list[Tensor]] = [[], []]
         self.labeled_part = torch.zeros(0, dtype=torch.int64, device=run.device)
         self.trusted_rows = run.rows_where(run.data.trusted_mask)
         keep = np.ones(run.data.num_samples, dtype=bool)
@@ -272,17 +273,13 @@ class PairTraining:
 
     def _mixture_divisions(self, log_probs: list[NDArray[np.float32]]) -> list[Division]:
         """DivideMix's division by each network's losses; the partner will use it."""
-        config, divisions = self.config, []
-        for k, said in enumerate(log_probs):
+        divisions = []
+        for said in log_probs:
             loss = -given_log_probs(said, self.data.given_labels)
             low, high = np.nanmin(loss), np.nanmax(loss)
-            scaled = torch.from_numpy((loss - low) / max(high - low, 1e-12))
-            self.past_losses[k] = [*self.past_losses[k], scaled][-config.meta_loss_epochs :]
-            mean_loss = torch.stack(self.past_losses[k]).mean(dim=0).numpy()
-            clean = gmm_small_loss_probability(mean_loss, max_steps=config.meta_mixture_steps)
-            divisions.append(
-                divide_by_mixture(clean, self.data.trusted_mask, self.trains, threshold=config.meta_threshold)
-            )
+            scaled = (loss - low) / max(high - low, 1e-12)
+            clean = gmm_small_loss_probability(scaled, max_steps=self.config.meta_mixture_steps)
+            divisions.append(divide_by_mixture(clean, self.data.trusted_mask, self.trains))
         return divisions
 
     def _uniform_division(self, log_probs: list[NDArray[np.float32]]) -> Division:
@@ -320,7 +317,7 @@ class PairTraining:
                     epoch + number / len(batches),
                     start=config.first_meta_epoch,
                     ramp=RAMP_EPOCHS,
-                    largest=config.unlabeled_weight,
+                    largest=UNLABELED_WEIGHT,
                 )
                 loss = self._mixmatch_step(k, index, others[number], here, weight, draws, late=late)
                 total += loss * len(index)
@@ -453,7 +450,6 @@ class PairTraining:
             "optimizers": [one.state_dict() for one in self.optimizers],
             "margins": self.margins.state_dict(),
             "tracker": self.tracker.state_dict(),
-            "past_losses": self.past_losses,
             "clean_sum": torch.from_numpy(self.clean_sum.copy()),
             "num_divisions": self.num_divisions,
             "labeled_part": self.labeled_part,
@@ -470,7 +466,6 @@ class PairTraining:
                 mine.load_state_dict(values)
         self.margins.load_state_dict(state["margins"])
         self.tracker.load_state_dict(state["tracker"])
-        self.past_losses = [list(one) for one in state["past_losses"]]
         self.clean_sum = state["clean_sum"].numpy().copy()
         self.num_divisions = state["num_divisions"]
         self.labeled_part = state["labeled_part"].to(self.device)

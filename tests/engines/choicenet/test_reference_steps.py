@@ -118,14 +118,14 @@ def margin(log_probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
         {"views": 2},
         {"views": 3, "trust": "published", "outer": "full"},
         {"input_scale": "unit", "trust": "published", "epochs": 10},
-        {"network": "mnist_residual", "width": 2, "optimizer": "sgd", "calibrate": True},
+        {"network": "mnist_residual", "width": 2, "optimizer": "sgd"},
     ],
-    ids=["margin", "full", "published", "calibrated"],
+    ids=["margin", "full", "published", "trunk"],
 )
 def test_train__verdict_follows_the_formulas(changed: dict[str, Any]) -> None:
     """Evaluation with rho_1 = 1 and without noise: predictions, the five signals, both kinds of trust."""
     data = small_data()
-    config = settings(**{"calibrate": False, **changed})
+    config = settings(**changed)
     labels = data.given_labels
     assert data.evaluation is not None
     with in_double():
@@ -140,7 +140,7 @@ def test_train__verdict_follows_the_formulas(changed: dict[str, Any]) -> None:
             found = literal.signals(torch.arange(len(labels)), said)
             embedding = literal.features(dict(literal.network), literal.images, training=False)
     temperature = result.provenance.notes["temperature"]
-    assert (temperature != 1.0) == config.calibrate
+    assert (temperature != 1.0) == (config.trust == "margin")
     probs = np.exp(log_probs / temperature)
     np.testing.assert_allclose(result.pred_probs, probs / probs.sum(1, keepdims=True), atol=1e-6)
     np.testing.assert_allclose(result.embeddings, embedding.numpy(), atol=1e-5)

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from engines.contract import TrainingData
-from engines.coteaching import SPEC
+from engines.coteaching import SPEC, trials
 from engines.coteaching.config import CoteachingConfig
 from engines.coteaching.schedules import S2E_SPACE
 from engines.networks.small import build_network
@@ -178,12 +178,11 @@ SEARCH: dict[str, Any] = {
     "warmup_epochs": 1,
     "anchors": (0.1, 0.5),
     "objective_epochs": 2,
-    "min_trusted": 1000,
 }
 
 SEARCHES: dict[str, dict[str, Any]] = {
     "held-out labels": {},
-    "trusted": {"min_trusted": 10},
+    "trusted": {},
     "adam": {"optimizer": "adam", "learning_rate": 0.01},
     "fewer rows": {"search_rows": 30},
     "no warm-up": {"warmup_epochs": 0, "anchors": (), "search_samples": 3},
@@ -198,7 +197,7 @@ def split_of(data: TrainingData, config: CoteachingConfig) -> tuple[list[int], l
     order = torch.randperm(len(labeled), generator=make_generator(SEED, "search", "split")).tolist()
     shuffled = [labeled[j] for j in order]
     trusted = [i for i in labeled if data.trusted_mask[i]]
-    if len(trusted) >= config.min_trusted:
+    if len(trusted) >= trials.MIN_TRUSTED:
         train = [i for i in shuffled if i not in trusted]
         return sorted(train[: config.search_rows]), trusted
     count = round(0.1 * len(labeled))
@@ -247,7 +246,9 @@ def warmed(curve: list[float], config: CoteachingConfig) -> list[float]:
 
 
 @pytest.mark.parametrize("case", sorted(SEARCHES))
-def test_search__trials_and_choice_are_the_literal_ones(case: str) -> None:
+def test_search__trials_and_choice_are_the_literal_ones(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if case == "trusted":
+        monkeypatch.setattr(trials, "MIN_TRUSTED", 10)
     data, _ = digits_data(150, num_unlabeled=4, num_trusted=15)
     config = CoteachingConfig(**{**BASE, **SEARCH, **SEARCHES[case]})
     result, _ = watch(SPEC, data, config, seed=SEED)

@@ -11,6 +11,7 @@ import torch
 
 from benchmarks.metrics import auroc, label_precision
 from engines.contract import EngineInputError, EngineResult, EpochRecord, TrainingCancelled, TrainingData
+from engines.coteaching import trials
 from engines.coteaching.config import SCORED, CoteachingConfig
 from engines.coteaching.s2e import RULES
 from engines.coteaching.signals import EpochOutcome, Tally, epoch_signals
@@ -96,18 +97,20 @@ def test_estimate_noise_rate__two_groups() -> None:
 # --- the search ---
 
 
-def test_split_rows__trusted_samples_judge_and_are_not_trained_on() -> None:
+def test_split_rows__trusted_samples_judge_and_are_not_trained_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trials, "MIN_TRUSTED", 50)
     data, _ = digits_data(200, num_unlabeled=10, num_trusted=50)
-    split = split_rows(data, tiny(min_trusted=50), 0)
+    split = split_rows(data, tiny(), 0)
     assert split is not None
     assert split.source == "trusted samples"
     assert split.validation.tolist() == list(range(10, 60))
     assert split.train.tolist() == list(range(60, 200))
 
 
-def test_split_rows__few_trusted_samples_leave_it_to_held_out_labels() -> None:
+def test_split_rows__few_trusted_samples_leave_it_to_held_out_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trials, "MIN_TRUSTED", 50)
     data, _ = digits_data(200, num_unlabeled=10, num_trusted=49)
-    split = split_rows(data, tiny(min_trusted=50), 0)
+    split = split_rows(data, tiny(), 0)
     assert split is not None
     assert split.source == "held-out given labels"
     assert len(split.validation) == 19
@@ -122,8 +125,9 @@ def test_split_rows__what_proxies_leave_over_judges_them() -> None:
     assert not set(split.train.tolist()) & set(split.validation.tolist())
 
 
-def test_split_rows__proxies_cost_the_same_whoever_judges_them() -> None:
-    config = tiny(search_rows=1_000, min_trusted=20)
+def test_split_rows__proxies_cost_the_same_whoever_judges_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trials, "MIN_TRUSTED", 20)
+    config = tiny(search_rows=1_000)
     by_trusted = split_rows(digits_data(200, num_trusted=20)[0], config, 0)
     by_given_labels = split_rows(digits_data(200)[0], config, 0)
     assert by_trusted is not None
@@ -336,19 +340,19 @@ def test_preset__paper_trains_as_published() -> None:
     assert 0 <= result.provenance.notes["suggested_noise_rate"] < 1
 
 
-def test_split_rows__judges_by_what_the_trusted_rows_stand_for() -> None:
+def test_split_rows__judges_by_what_the_trusted_rows_stand_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trials, "MIN_TRUSTED", 20)
     labels = (np.arange(200) % 2).astype(np.int64)
     trusted = np.arange(200) < 40
     weight = np.where(np.arange(200) < 20, 1.0, 9.0).astype(np.float32)
     images = np.zeros((200, 1, 8, 8), dtype=np.uint8)
     data = TrainingData(images, labels, 2, trusted=trusted, trusted_weight=weight)
-    config = dataclasses.replace(TINY, min_trusted=20)
-    split = split_rows(data, config, 0)
+    split = split_rows(data, TINY, 0)
     assert split is not None
     assert split.weight is not None
     np.testing.assert_array_equal(split.weight.numpy(), weight[split.validation.numpy()])
     assert split.num_equal_rows == round(200**2 / (20 + 20 * 81))
-    plain = split_rows(dataclasses.replace(data, trusted_weight=None), config, 0)
+    plain = split_rows(dataclasses.replace(data, trusted_weight=None), TINY, 0)
     assert plain is not None
     assert plain.num_equal_rows == 40
     with pytest.raises(EngineInputError, match=r"trusted_weight must be \(200,\) and positive where trusted"):

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from engines.contract import EpochRecord, TrainingData
+from engines.coteaching import trials
 from engines.coteaching.config import CoteachingConfig
 from engines.coteaching.schedules import FloatArray
 from engines.coteaching.signals import EpochOutcome
@@ -219,12 +220,13 @@ def test_schedule_search__says_the_noise_rate_of_the_warm_up() -> None:
     ("num", "num_trusted", "is_enough"), [(40, 0, True), (39, 0, False), (60, 40, True), (59, 40, False)]
 )
 def test_split_rows__needs_forty_labels_and_twenty_beside_trusted_ones(
-    num: int, num_trusted: int, is_enough: bool
+    num: int, num_trusted: int, is_enough: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(trials, "MIN_TRUSTED", 40)
     labels = (np.arange(num) % 2).astype(np.int64)
     trusted = np.arange(num) < num_trusted
     data = TrainingData(np.zeros((num, 1, 8, 8), dtype=np.uint8), labels, 2, trusted=trusted)
-    split = split_rows(data, dataclasses.replace(CONFIG, min_trusted=40), 0)
+    split = split_rows(data, CONFIG, 0)
     assert (split is not None) == is_enough
 
 

@@ -75,7 +75,6 @@ class Literal:
         self.optimizer = optimizer_of(config, self.network)
         self.margins: list[list[float]] = [[] for _ in self.labels]
         self.visits: list[list[dict[str, float]]] = [[] for _ in self.labels]
-        self.past: list[list[float]] = []
         self.step_losses = [NAN] * len(self.labels)
         self.counts = {"meta_steps": 0, "fallback_steps": 0, "zero_weight_steps": 0}
         self.after_epoch: list[dict[str, Tensor]] = []
@@ -109,13 +108,10 @@ class Literal:
             says = mean_log_probs(self.network, self.images, 1)
             loss = [-float(says[i, y]) if y >= 0 else NAN for i, y in enumerate(self.labels)]
         known = [v for v in loss if not math.isnan(v)]
-        self.past.append([(v - min(known)) / (max(known) - min(known)) for v in loss])
-        recent = self.past[-self.config.meta_loss_epochs :]
         found = mixture_meta_set(
-            np.mean(recent, axis=0),
+            np.array([(v - min(known)) / (max(known) - min(known)) for v in loss]),
             self.data.given_labels,
             self.data.trusted_mask,
-            threshold=self.config.meta_threshold,
             per_class=self.config.meta_per_class,
             max_steps=self.config.meta_mixture_steps,
         )
@@ -210,7 +206,7 @@ class Literal:
             rows = draw_meta_batch(meta, self.data_labels(), batch, config.meta_batch_size, draw)
             if len(rows) >= 2:
                 self.counts["meta_steps"] += 1
-                meta_images = self.prepared(rows, moves) if config.augment_meta else self.images[rows]
+                meta_images = self.prepared(rows, moves)
                 meta_labels = [self.labels[i] for i in rows.tolist()]
                 raw_a, raw_b, norm = self.raw_weights(images, targets, meta_images, meta_labels)
                 signed = [value / norm for value in raw_a]
@@ -299,11 +295,10 @@ CASES: dict[str, dict[str, Any]] = {
     "cosine_to_zero": {"schedule": "cosine_to_zero", "warmup_epochs": 5},
     "not on trusted": {"train_on_trusted": False, "meta_batch_size": 64},
     "mixture": {"meta_per_class": 3},
-    "mixture of two epochs": {"meta_loss_epochs": 2, "meta_per_class": 2, "warmup_epochs": 0},
+    "mixture without a warm-up": {"meta_per_class": 2, "warmup_epochs": 0},
     "mixture of losses in training": {"meta_losses": "training", "meta_per_class": 3},
     "the same without a warm-up": {"meta_losses": "training", "meta_per_class": 3, "warmup_epochs": 0},
     "moved images": {"augment": "shift"},
-    "moved images, meta batch as it is": {"augment": "shift", "augment_meta": False},
     "batch norm": {"network": "conv3", "learning_rate": 0.03, "epochs": 2},
     "weak direction": {},
 }

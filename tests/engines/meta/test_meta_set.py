@@ -62,7 +62,7 @@ def test_split_halves__shares_every_class() -> None:
 
 def test_mixture_meta_set__takes_the_smallest_losses_of_each_class() -> None:
     losses = np.array([0.1, 0.2, 3.0, 0.15, 2.9, 0.1, 0.12, 3.1, 3.0, 3.2, np.nan])
-    meta = mixture_meta_set(losses, LABELS, NOBODY, threshold=0.5, per_class=2)
+    meta = mixture_meta_set(losses, LABELS, NOBODY, per_class=2)
     # Class 2 has no believed sample and lends its two smallest losses.
     assert meta.rows.tolist() == [0, 3, 5, 6, 8, 9]
     assert meta.source == "mixture"
@@ -74,14 +74,14 @@ def test_mixture_meta_set__keeps_trusted_samples_whatever_their_loss() -> None:
     losses = np.array([0.1, 0.2, 3.0, 0.15, 2.9, 0.1, 0.12, 3.1, 0.1, 0.2, np.nan])
     trusted = NOBODY.copy()
     trusted[7] = True
-    meta = mixture_meta_set(losses, LABELS, trusted, threshold=0.5, per_class=1)
+    meta = mixture_meta_set(losses, LABELS, trusted, per_class=1)
     assert 7 in meta.rows.tolist()
     assert 2 not in meta.rows.tolist()
 
 
 def test_warnings__name_small_and_unconfirmed_and_impure_sets() -> None:
     losses = np.array([0.1, 0.2, 3.0, 0.15, 2.9, 0.1, 0.12, 3.1, 3.0, 3.2, np.nan])
-    texts = mixture_meta_set(losses, LABELS, NOBODY, threshold=0.5, per_class=2).warnings()
+    texts = mixture_meta_set(losses, LABELS, NOBODY, per_class=2).warnings()
     assert len(texts) == 3
     for text, word in zip(texts, ("is small", "not confirmed by a person", "is impure"), strict=True):
         assert word in text

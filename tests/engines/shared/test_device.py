@@ -18,7 +18,6 @@ from engines.shared import device
 from engines.shared.device import (
     Stopwatch,
     autocast,
-    compiled,
     computes_in_bfloat16,
     derive_seed,
     describe_device,
@@ -170,11 +169,6 @@ def test_computes_in_bfloat16__is_asked_of_the_card_that_is_used() -> None:
 def test_provenance__names_no_card_but_the_one_of_the_run() -> None:
     assert describe_device(torch.device("cuda:1")) == "cuda:1 (RTX 3060)"
     assert "GTX 1650" not in str(versions())
-
-
-def test_compiled__is_the_network_itself_on_the_cpu() -> None:
-    network = torch.nn.Linear(1, 1)
-    assert compiled(network, enabled=True, device=CPU) is network
 
 
 def test_memory_errors_explained__cpu_allocation() -> None:

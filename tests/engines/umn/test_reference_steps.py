@@ -103,7 +103,6 @@ def assert_steps_agree(data: TrainingData, config: UMNConfig) -> None:
         {},
         {"label_loss": "linear", "elbo_scale": "sum", "standardized": False},
         {"lambda_y": 2.5},
-        {"decoded_side": 3},
         {"network": "mlp", "augment": "none"},
         {"input_noise": 0.2},
         {"gamma": 0.4},
@@ -139,6 +138,11 @@ def test_train__steps_of_colour_images_with_a_decoder_of_convolutions() -> None:
 
 def test_train__steps_whose_classes_are_summed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model, "Y_CHUNK", 2)
+    assert_steps_agree(small_data(), settings())
+
+
+def test_train__steps_whose_images_are_decoded_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, "DECODED_SIDE", 3)
     assert_steps_agree(small_data(), settings())
 
 

@@ -12,6 +12,7 @@ from torch import nn
 
 from engines.contract import EngineInputError, EpochRecord, TrainingCancelled, TrainingData
 from engines.l2b import SPEC, weighing
+from engines.l2b import config as l2b_config
 from engines.l2b.bases.division import Division
 from engines.l2b.bases.pair import PairTraining
 from engines.l2b.config import L2BConfig
@@ -23,8 +24,12 @@ from tests.engines.helpers import MemoryCheckpoint, digits_data, on_features
 
 TINY = L2BConfig(
     base="divide_mix", network="mlp", epochs=3, warmup_epochs=1, batch_size=32, meta_batch_size=16, views=1,
-    self_supervised_epochs=2,
 )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _few_epochs_without_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(l2b_config, "SELF_SUPERVISED_EPOCHS", 2)
 
 
 @pytest.mark.parametrize("base", ["divide_mix", "unicon", "c2d"])
@@ -129,7 +134,6 @@ def test_train__of_a_base_takes_equal_images_and_two_labels_a_class() -> None:
     ("changes", "says"),
     [
         ({"base": "dividemix"}, "base is 'dividemix', it must be one of plain, divide_mix, unicon, c2d"),
-        ({"unlabeled_weight": -1.0}, "unlabeled_weight is -1.0, it must be at least 0"),
     ],
 )
 def test_config__of_a_base_names_what_does_not_fit(changes: dict[str, Any], says: str) -> None:

@@ -19,7 +19,8 @@ from torch import Tensor, nn
 
 from engines.contract import TrainingData
 from engines.l2b import SPEC, training
-from engines.l2b.bases import pair
+from engines.l2b import config as l2b_config
+from engines.l2b.bases import division, pair
 from engines.l2b.bases.semi_supervised import mixup_pairs
 from engines.l2b.config import L2BConfig
 from engines.meta import meta_set
@@ -52,7 +53,6 @@ BASE: dict[str, Any] = {
     "warmup_epochs": 1,
     "batch_size": 12,
     "meta_batch_size": 9,
-    "meta_threshold": 0.5,
     "learning_rate": 0.05,
     "optimizer": "sgd",
     "weight_decay": 0.02,
@@ -60,12 +60,10 @@ BASE: dict[str, Any] = {
     "augment": "shift",
     "views": 2,
     "late_epochs": 2,
-    "unlabeled_weight": 7.0,
-    "self_supervised_epochs": 2,
 }
 
 
-CONSTANTS = {"RAMP_EPOCHS": 1.5, "CONTRASTIVE_BATCH": 20, "CONTRASTIVE_WEIGHT": 0.5}
+CONSTANTS = {"RAMP_EPOCHS": 1.5, "UNLABELED_WEIGHT": 7.0, "CONTRASTIVE_BATCH": 20, "CONTRASTIVE_WEIGHT": 0.5}
 """In place of the published ones, so that a wrong use of them shows."""
 
 
@@ -102,7 +100,6 @@ class LiteralPair(Literal):
         self.fresh_optimizers()
         self.margins = [[] for _ in self.labels]
         self.beliefs: list[np.ndarray] = []
-        self.past: list[list[list[float]]] = [[], []]  # type: ignore[assignment]
         self.counts = {"meta_steps": 0, "fallback_steps": 0, "zero_weight_steps": 0}
         self.visits = [[] for _ in self.labels]
         self.after_epoch: list[list[dict[str, Tensor]]] = []  # type: ignore[assignment]
@@ -136,7 +133,7 @@ class LiteralPair(Literal):
     def run(self) -> None:
         config = self.config
         if config.base == "c2d":
-            for epoch in range(config.self_supervised_epochs):
+            for epoch in range(config.first_labeled_epoch):
                 self.without_labels(epoch)
                 self.note()
             head = {"head.weight", "head.bias"}
@@ -153,7 +150,7 @@ class LiteralPair(Literal):
                 losses = [self.pass_over(k, epoch, self.uniform(self.look())) for k in range(2)]
             else:
                 said = self.look()
-                parts = [self.mixture(k, said[k]) for k in range(2)]
+                parts = [self.mixture(said[k]) for k in range(2)]
                 losses = [self.pass_over(k, epoch, parts[1 - k]) for k in range(2)]
             self.losses.append(sum(losses) / 2)
             self.note()
@@ -203,20 +200,17 @@ class LiteralPair(Literal):
                     self.margins[i].append(margin_of(says[i], label))
         return said
 
-    def mixture(self, k: int, says: Tensor) -> tuple[list[int], list[float], np.ndarray]:
+    def mixture(self, says: Tensor) -> tuple[list[int], list[float], np.ndarray]:
         losses = [-float(says[i, y]) if y >= 0 else NAN for i, y in enumerate(self.labels)]
-        known = [v for v in losses if not math.isnan(v)]
-        self.past[k].append([(v - min(known)) / (max(known) - min(known)) for v in losses])
-        mean = np.mean(self.past[k][-self.config.meta_loss_epochs :], axis=0)
         rows = [i for i, y in enumerate(self.labels) if y >= 0]
-        values = mean[rows][:, None]
+        values = np.array(losses)[rows][:, None]
         values = (values - values.min()) / (values.max() - values.min())
         steps = self.config.meta_mixture_steps
         two = GaussianMixture(2, tol=1e-2, reg_covar=5e-4, max_iter=steps, random_state=0).fit(values)
         clean = np.full(len(self.labels), np.nan)
         clean[rows] = two.predict_proba(values)[:, int(np.argmin(two.means_[:, 0]))]
         clean[self.data.trusted_mask] = 1.0
-        inside = min(max(self.config.meta_threshold, np.nanmin(clean) + 1e-5), np.nanmax(clean) - 1e-5)
+        inside = min(max(division.BELIEVED, np.nanmin(clean) + 1e-5), np.nanmax(clean) - 1e-5)
         labeled = [i for i in rows if clean[i] > inside and self.trains[i]]
         return labeled, list(clean), clean
 
@@ -266,7 +260,7 @@ class LiteralPair(Literal):
                 queue = list(epoch_batches(torch.tensor(rest), size, order))
             u = queue.pop(0)
             time = (epoch + number / len(batches) - first) / CONSTANTS["RAMP_EPOCHS"]
-            strength = config.unlabeled_weight * min(max(time, 0), 1)
+            strength = CONSTANTS["UNLABELED_WEIGHT"] * min(max(time, 0), 1)
             total += self.mixmatch(k, x, u, weight, strength, moves, mixed) * len(x)
             if k == 0 and self.has_step:
                 self.bootstrap(x, u, moves, meta, late)
@@ -365,11 +359,11 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, bool]]] = {
     "divide_mix, one step of the mixture": ({"meta_mixture_steps": 1, "epochs": 2}, ALONE),
     "divide_mix, l2b": ({}, {}),
     "divide_mix, l2b on confirmed": ({"train_on_trusted": False}, CONFIRMED),
-    "divide_mix, losses of two epochs": ({"meta_loss_epochs": 2, "warmup_epochs": 0, "epochs": 2}, {}),
+    "divide_mix without a warm-up": ({"warmup_epochs": 0, "epochs": 2}, {}),
     "divide_mix, batch norm": ({"network": "conv3", "epochs": 2}, {}),
     "unicon": ({"base": "unicon"}, ALONE),
     "unicon, l2b": ({"base": "unicon", "batch_size": 6, "meta_batch_size": 4, "epochs": 2}, {}),
-    "c2d": ({"base": "c2d", "meta_threshold": 0.03, "network": "conv3"}, ALONE),
+    "c2d": ({"base": "c2d", "network": "conv3"}, ALONE),
     "c2d, l2b": ({"base": "c2d"}, {}),
 }
 
@@ -381,6 +375,9 @@ def test_train__of_a_base_is_the_literal_run(case: str, monkeypatch: pytest.Monk
     how = {"has_step": True, "is_confirmed": False, **CASES[case][1]}
     for name, value in CONSTANTS.items():
         monkeypatch.setattr(pair, name, value)
+    monkeypatch.setattr(l2b_config, "SELF_SUPERVISED_EPOCHS", 2)
+    if case == "c2d":
+        monkeypatch.setattr(division, "BELIEVED", 0.03)
     if how["is_confirmed"]:
         monkeypatch.setattr(meta_set, "MIN_TRUSTED_PER_CLASS", 0)
     if not how["has_step"]:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from engines.l2b.bases import division
 from engines.l2b.bases.division import divide_by_mixture, divide_uniformly, jensen_shannon
 from engines.l2b.bases.semi_supervised import (
     balance_penalty,
@@ -70,16 +71,19 @@ def test_divide_by_mixture__believes_above_the_threshold_and_what_is_confirmed()
     clean = np.array([0.9, 0.2, 0.6, 0.1, np.nan, 0.4])
     trusted = np.array([False, False, False, True, False, False])
     trains = np.array([True, True, True, True, True, False])
-    found = divide_by_mixture(clean, trusted, trains, threshold=0.5)
+    found = divide_by_mixture(clean, trusted, trains)
     assert found.labeled.tolist() == [0, 2, 3]
     assert found.unlabeled.tolist() == [1, 4]
     assert found.weight.tolist() == [0.9, 0.2, 0.6, 1.0, 0.0, 0.4]
 
 
 @pytest.mark.parametrize(("threshold", "labeled"), [(0.999, [5]), (0.0, [1, 2, 3, 4, 5])])
-def test_divide_by_mixture__leaves_no_part_empty(threshold: float, labeled: list[int]) -> None:
+def test_divide_by_mixture__leaves_no_part_empty(
+    threshold: float, labeled: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(division, "BELIEVED", threshold)
     clean = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
-    assert divide_by_mixture(clean, NOBODY, EVERY, threshold=threshold).labeled.tolist() == labeled
+    assert divide_by_mixture(clean, NOBODY, EVERY).labeled.tolist() == labeled
 
 
 def test_divide_uniformly__takes_as_many_of_every_class() -> None:

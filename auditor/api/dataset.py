@@ -20,7 +20,6 @@ from auditor.api.watching import watching
 from auditor.audits import (
     arrays,
     budgets,
-    executors,
     new_classes,
     own_models,
     plan,
@@ -176,55 +175,55 @@ class Dataset:
             ImportRefusedError: features that do not fit the dataset; names the row and the remedy.
             AuditFailedError: it could not be finished; ``resume`` goes on with it.
         """
-        with executors.used(on):
-            chosen = [engines] if isinstance(engines, str) else engines
-            of_classes: dict[str, Any] = {
-                "budget": budget,
-                "finetune": finetune or None,
-                "alone": alone or None,
-            }
-            if self._row.task == SEGMENTATION:
-                of_classes |= {"backbone": backbone, "weights": weights, "features": features}
-            self._refuse_others(of_classes)
-            named: dict[str, Any] = {
-                "preset": preset,
-                "device": device,
-                "seed": seed,
-                "options": options or {},
-            }
-            if self._row.task == SEGMENTATION:
-                from auditor.masks import auditing as of_masks
+        chosen = [engines] if isinstance(engines, str) else engines
+        of_classes: dict[str, Any] = {
+            "budget": budget,
+            "finetune": finetune or None,
+            "alone": alone or None,
+        }
+        if self._row.task == SEGMENTATION:
+            of_classes |= {"backbone": backbone, "weights": weights, "features": features}
+        self._refuse_others(of_classes)
+        named: dict[str, Any] = {
+            "preset": preset,
+            "device": device,
+            "seed": seed,
+            "options": options or {},
+            "on": on,
+        }
+        if self._row.task == SEGMENTATION:
+            from auditor.masks import auditing as of_masks
 
-                return self._run(of_masks.plan_audit(self.name, chosen, **named), progress)
-            source: feature_files.FeatureSource | None
-            if features is not None:
-                if backbone is not None:
-                    raise AuditFailedError("features replace a backbone; give one of the two.")
-                source = own_features(self.name, features, column=features_column)
-            else:
-                source, _ = usual_features.choose(
-                    self.name,
-                    backbone,
-                    None if weights is None else Path(weights),
-                    side=backbone_size,
-                    views=views or feature_files.DEFAULT_VIEWS,
-                    one=finetune,
-                )
-            if self._row.task == REGRESSION:
-                from auditor.numbers import auditing as of_numbers
-
-                return self._run(of_numbers.plan_audit(self.name, chosen, features=source, **named), progress)
-            audit_id = plan.plan(
+            return self._run(of_masks.plan_audit(self.name, chosen, **named), progress)
+        source: feature_files.FeatureSource | None
+        if features is not None:
+            if backbone is not None:
+                raise AuditFailedError("features replace a backbone; give one of the two.")
+            source = own_features(self.name, features, column=features_column)
+        else:
+            source, _ = usual_features.choose(
                 self.name,
-                chosen,
-                map_method=map_method,
-                features=source,
-                alone=alone,
-                budget=budgets.parse(budget) if isinstance(budget, str) else budget,
-                finetune=finetune,
-                **named,
+                backbone,
+                None if weights is None else Path(weights),
+                side=backbone_size,
+                views=views or feature_files.DEFAULT_VIEWS,
+                one=finetune,
             )
-            return self._run(audit_id, progress)
+        if self._row.task == REGRESSION:
+            from auditor.numbers import auditing as of_numbers
+
+            return self._run(of_numbers.plan_audit(self.name, chosen, features=source, **named), progress)
+        audit_id = plan.plan(
+            self.name,
+            chosen,
+            map_method=map_method,
+            features=source,
+            alone=alone,
+            budget=budgets.parse(budget) if isinstance(budget, str) else budget,
+            finetune=finetune,
+            **named,
+        )
+        return self._run(audit_id, progress)
 
     def resume(self, *, on: str | None = None, progress: bool | OnProgress = True) -> int:
         """Go on with the newest audit that did not finish, ``on`` as in ``audit``; returns its id.
@@ -232,8 +231,7 @@ class Dataset:
         Raises:
             AuditFailedError: there is none, or it could not be finished.
         """
-        with executors.used(on):
-            return self._run(plan.newest_unfinished(self.name), progress)
+        return self._run(plan.newest_unfinished(self.name, on), progress)
 
     def _run(self, audit_id: int, progress: bool | OnProgress) -> int:
         with watching(progress) as heard:
@@ -574,7 +572,7 @@ class Dataset:
         Raises:
             AuditFailedError: too few verified rows, or nothing changes any label that is trained on.
         """
-        with executors.used(on), watching(progress) as heard:
+        with watching(progress) as heard:
             return before_after.before_after(
                 self.name,
                 seeds=tuple(range(_whole("seeds", seeds))),
@@ -584,6 +582,7 @@ class Dataset:
                 policy=policy,
                 max_fdr=max_fdr,
                 audit_id=audit_id,
+                on=on,
                 on_progress=heard,
             )
 

@@ -19,8 +19,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -66,12 +66,14 @@ class Choice:
     """Of a Ray cluster; None = ``RAY_ADDRESS``, else a Ray of this machine."""
 
     @classmethod
-    def of(cls, text: str) -> Choice:
-        """Read such a text.
+    def of(cls, text: str | None = None) -> Choice:
+        """Read such a text; None: that of ``AUDITOR_EXECUTOR``.
 
         Raises:
             AuditFailedError: it names no executor.
         """
+        if text is None:
+            text = os.environ.get(VARIABLE) or "processes"
         kind, colon, rest = text.partition(":")
         if kind == "processes" and not colon:
             return cls()
@@ -86,48 +88,10 @@ class Choice:
         )
 
 
-def chosen() -> Choice:
-    """What ``AUDITOR_EXECUTOR`` of this process says.
-
-    Raises:
-        AuditFailedError: it names no executor.
-    """
-    return Choice.of(os.environ.get(VARIABLE) or "processes")
-
-
-def side_by_side() -> int:
+def side_by_side(choice: Choice) -> int:
     """How many tasks run side by side on this machine: as chosen, or by its cores and free memory."""
     free = int(psutil.virtual_memory().available / MEMORY_OF_ONE)
-    return chosen().num or max(1, min(MOST_OF_ITSELF, cores(), free))
-
-
-def choose(text: str | None) -> None:
-    """Let this process, and the jobs that it starts, use that executor; None = as it is.
-
-    Raises:
-        AuditFailedError: there is no such executor.
-    """
-    if text is not None:
-        Choice.of(text)
-        os.environ[VARIABLE] = text
-
-
-@contextmanager
-def used(text: str | None) -> Iterator[None]:
-    """``choose``, for the block alone: what a program says of one call is no setting of the next.
-
-    Raises:
-        AuditFailedError: there is no such executor.
-    """
-    before = os.environ.get(VARIABLE)
-    choose(text)
-    try:
-        yield
-    finally:
-        if before is None:
-            os.environ.pop(VARIABLE, None)
-        else:
-            os.environ[VARIABLE] = before
+    return choice.num or max(1, min(MOST_OF_ITSELF, cores(), free))
 
 
 def cores() -> int:
@@ -136,7 +100,9 @@ def cores() -> int:
     return min(usable_cores(), int(wanted)) if wanted.isdecimal() and int(wanted) > 0 else usable_cores()
 
 
-def threads(engines: Sequence[str], first: Sequence[str], device: str) -> dict[str, int]:
+def threads(
+    engines: Sequence[str], first: Sequence[str], device: str, on: str | None = None
+) -> dict[str, int]:
     """How many threads each engine computes with, by engine: fixed when an audit is planned.
 
     Empty where engines train one after another with what the process has. On a cluster as on this machine, so that
@@ -146,29 +112,31 @@ def threads(engines: Sequence[str], first: Sequence[str], device: str) -> dict[s
         engines: that are trained.
         first: those of them that the others wait for, one after another; they have all cores.
         device: only on the CPU do engines train side by side.
+        on: where they train (``Choice.of``).
     """
-    num_cores = cores()
+    choice, num_cores = Choice.of(on), cores()
     beside = [name for name in engines if name not in first]
-    num = max(1, min(side_by_side(), len(beside), num_cores))
-    if device != "cpu" or (num == 1 and not chosen().is_ray):
+    num = max(1, min(side_by_side(choice), len(beside), num_cores))
+    if device != "cpu" or (num == 1 and not choice.is_ray):
         return {}
     return {name: num_cores if name in first else num_cores // num for name in engines}
 
 
-def part_threads(of_engine: int | None) -> int | None:
+def part_threads(of_engine: int | None, on: str | None) -> int | None:
     """Threads of each part of an engine's run (``engine_bridge.parts``), which machines of a cluster do at once.
 
     Those of the engine, or else its sums would be others than in one go; where it trains on a card, a share of the
     cores. None on one machine, where a run is done in one go: its cores are faster together on one part than each
     on its own (``benchmarks.scale parts``: 18 s against 40 s on four cores).
     """
-    return (of_engine or max(1, cores() // side_by_side())) if chosen().is_ray else None
+    choice = Choice.of(on)
+    return (of_engine or max(1, cores() // side_by_side(choice))) if choice.is_ray else None
 
 
-def executor() -> Executor:
-    """The executor that ``AUDITOR_EXECUTOR`` names."""
-    choice = chosen()
-    return RayExecutor(choice.address) if choice.is_ray else Processes(side_by_side())
+def executor(on: str | None = None) -> Executor:
+    """Return the executor that ``Choice.of`` reads from the text."""
+    choice = Choice.of(on)
+    return RayExecutor(choice.address) if choice.is_ray else Processes(side_by_side(choice))
 
 
 class Processes:

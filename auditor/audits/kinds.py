@@ -53,6 +53,7 @@ def plan_audit(
     seed: int = 0,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     features: FeatureSource | None = None,
+    on: str | None = None,
 ) -> int:
     """Register an audit and freeze its inputs; nothing runs yet. Returns the audit's id.
 
@@ -80,8 +81,9 @@ def plan_audit(
         engines=names,
         options=AuditPlan(
             alone=True,
-            threads=executors.threads(names, [], resolved),
+            threads=executors.threads(names, [], resolved, on),
             features=None if features is None else features.as_dict(),
+            on=on,
         ),
     )
     runs = [NewEngineRun(engine=name, config=configs[name]) for name in names]

@@ -83,18 +83,22 @@ class AuditOverview:
         return self.state in ("finished", "failed", "cancelled", "dead")
 
 
-def newest_unfinished(dataset_name: str) -> int:
-    """The newest audit of the dataset that can be resumed.
+def newest_unfinished(dataset_name: str, on: str | None = None) -> int:
+    """Return the newest audit of the dataset that can be resumed, which goes on where ``on`` says, if it does.
 
     Raises:
         AuditFailedError: every audit of it is finished or running, or there is none.
     """
     at_work = ""
+    executors.Choice.of(on)
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
         for audit in audits.of_dataset(open_session, dataset.id):
             state = audits.state(open_session, audit)
             if state in ("cancelled", "failed", "dead", "queued"):
+                if on is not None:
+                    audits.change(open_session, audit.id, options=replace(audit.options, on=on))
+                    open_session.commit()
                 return audit.id
             if state == "running":
                 at_work = f"; audit {audit.id} is still running"
@@ -116,6 +120,7 @@ def plan(
     alone: bool = False,
     finetune: bool = False,
     budget: float | None = None,
+    on: str | None = None,
 ) -> int:
     """Register an audit and freeze its inputs; nothing runs yet. Returns the audit's id.
 
@@ -125,7 +130,8 @@ def plan(
     ``features`` further instead, on the images and each for itself; engines that need features still get them.
     ``alone``: only this audit's engines speak in its consensus; else also the latest finished run of every other
     engine, whichever audit it came from. ``budget``: seconds in which the audit should end on an idle machine; it
-    takes the place of ``preset`` (see ``budgets``) and never overrules ``options``.
+    takes the place of ``preset`` (see ``budgets``) and never overrules ``options``. ``on``: where it runs
+    (``executors.Choice``).
 
     Raises:
         NotFoundError: no such dataset.
@@ -158,7 +164,9 @@ def plan(
     chosen = {name: dict(values) for name, values in (options or {}).items()}
     if budget is not None and budget < SHORT_S:
         map_method = "pca"
-    set_up_of = partial(_set_up, dataset, resolved, map_method, features, finetuned, labels, trusted, seed)
+    set_up_of = partial(
+        _set_up, dataset, resolved, map_method, features, finetuned, labels, trusted, seed, on
+    )
     if budget is None:
         rung = Rung(names, preset, chosen, "")
         set_up = set_up_of(rung)
@@ -194,6 +202,7 @@ def plan(
             alone=alone,
             heads=set_up.heads,
             finetune=finetune,
+            on=on,
         ),
     )
     runs = [NewEngineRun(engine=name, config=set_up.configs[name]) for name in names]
@@ -242,6 +251,7 @@ def _set_up(
     labels: NDArray[np.int64],
     trusted: NDArray[np.bool_],
     seed: int,
+    on: str | None,
     rung: Rung,
 ) -> _SetUp:
     names, preset, chosen = rung.engines, rung.preset, rung.options
@@ -255,7 +265,7 @@ def _set_up(
         once = {name: {"folds": 1} if engine_bridge.has_field(name, "folds") else {} for name in heads}
         of_heads = {name: once[name] | dict(chosen.get(name, {})) for name in heads}
         configs |= engine_bridge.configs(heads, preset, of_heads, on_features=True)
-    threads = executors.threads(names, [TRUNK] if heads else [], device)
+    threads = executors.threads(names, [TRUNK] if heads else [], device, on)
     if on_features:
         of_features = [name for name in names if finetuned is None or engine_bridge.needs_features(name)]
     else:
@@ -271,7 +281,7 @@ def _set_up(
     )
     parts = {}
     for name in names:
-        of_parts = executors.part_threads(threads.get(name))
+        of_parts = executors.part_threads(threads.get(name), on)
         if of_parts is None or estimate[name] < PARTS_FROM_S:
             continue
         found = engine_bridge.parts(

@@ -111,8 +111,9 @@ def _embed(audit: Audit, dataset: Dataset, source: FeatureSource, tell: jobs.Rep
     """Let one backbone see the images that it has not seen yet."""
     ticker = Ticker(tell, f"{plan.EMBEDDING} with {source.name}", dataset.num_samples)
     images, device = cache.image_cache_path(dataset), audit.device
-    if executors.chosen().is_ray:
-        shards.embed(dataset.id, images, source, executors.executor(), device=device, on_rows=ticker.at)
+    if executors.Choice.of(audit.options.on).is_ray:
+        executor = executors.executor(audit.options.on)
+        shards.embed(dataset.id, images, source, executor, device=device, on_rows=ticker.at)
     else:
         features.embed(dataset.id, images, source, device=device, on_rows=lambda done, _: ticker.at(done))
 
@@ -135,7 +136,7 @@ def _look_at_features(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> No
         return
     tell(Progress(plan.LAYING_OUT, 0, len(audit.engines), None))
     spec = tasks.layout_of(results.reduced_file(audit.id), folder.with_name(tasks.LAYOUT), audit.options.map)
-    executors.executor().run([spec], _Unheard(tell))
+    executors.executor(audit.options.on).run([spec], _Unheard(tell))
     drawn, near = (
         load_array(Path(spec.out) / f"{name}.npy", remedy=tasks.AGAIN) for name in ("map", "neighbours")
     )
@@ -200,7 +201,7 @@ def train(
     listener = _Recording(audit, tell, runs, specs, first)
     if specs:
         listener.tell()
-        executors.executor().run(specs, listener)
+        executors.executor(audit.options.on).run(specs, listener)
     if listener.errors:
         raise AuditFailedError(" ".join(dict.fromkeys(listener.errors)))
 

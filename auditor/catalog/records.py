@@ -119,6 +119,8 @@ class AuditPlan:
     """The engines that train on what the network of another one sees."""
     finetune: bool = False
     """Whether engines of images train the backbone further."""
+    on: str | None = None
+    """Where it runs, as ``executors.Choice`` reads it; None: where ``AUDITOR_EXECUTOR`` says."""
 
     def as_json(self) -> dict[str, Any]:
         """Return its fields by name, without those that say nothing."""

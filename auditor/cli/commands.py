@@ -293,7 +293,7 @@ def audit(
     from auditor.bridges import engine_bridge
     from auditor.cli import masks, numbers, output
 
-    executors.choose(executor)
+    executors.Choice.of(executor)
     engine_bridge.checkpoint_interval_s()  # what is wrong there is said before anything is trained
     task = task_of(name)
     if forget_pred_probs is not None:
@@ -306,15 +306,24 @@ def audit(
         refuse_beside("--resume", PLANNED, "an audit goes on as planned; leave --resume out to plan another")
     witness = None if pred_probs is None else own_models.read(name, pred_probs)
     if resume:
-        audit_id = plan.newest_unfinished(name)
+        audit_id = plan.newest_unfinished(name, executor)
     elif task == SEGMENTATION:
-        audit_id = masks.plan(name, engines, preset=preset, device=device, seed=seed, settings=settings)
+        audit_id = masks.plan(
+            name, engines, preset=preset, device=device, seed=seed, settings=settings, on=executor
+        )
     elif task == REGRESSION:
         found, why = _features(name, backbone, weights, backbone_size, views, own_features, features_column)
         if why:
             echo(why, err=True)
         audit_id = numbers.plan(
-            name, engines, preset=preset, device=device, seed=seed, settings=settings, features=found
+            name,
+            engines,
+            preset=preset,
+            device=device,
+            seed=seed,
+            settings=settings,
+            features=found,
+            on=executor,
         )
     else:
         options = engine_bridge.options_of(settings)
@@ -332,6 +341,7 @@ def audit(
             alone=alone,
             finetune=finetune,
             budget=_budget(budget, device),
+            on=executor,
         )
         if found is not None and finetune:
             why = f"Every engine trains {found.name} further, at {found.side} px."
@@ -768,19 +778,18 @@ def compare(
 
     The cleaned labels are those that `export` writes with the same --policy, --max-fdr and --audit.
     """
-    from auditor.audits import executors
     from auditor.bridges import engine_bridge
     from auditor.cli import output
     from auditor.experiments import before_after
 
     refuse(name, "compare")
-    executors.choose(executor)
     fields = engine_bridge.options_of([f"cross_entropy.{text}" for text in settings])
     with output.step_progress() as progress:
         result = before_after.before_after(
             name,
             seeds=tuple(range(seeds)),
             options=fields.get("cross_entropy"),
+            on=executor,
             on_ready=lambda text: echo(text, err=True),
             on_progress=progress,
             **options,

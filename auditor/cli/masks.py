@@ -21,12 +21,19 @@ OF_CLASSES = (
 
 
 def plan(
-    name: str, engines: Sequence[str] | None, *, preset: str, device: str, seed: int, settings: Sequence[str]
+    name: str,
+    engines: Sequence[str] | None,
+    *,
+    preset: str,
+    device: str,
+    seed: int,
+    settings: Sequence[str],
+    on: str | None,
 ) -> int:
     """Plan an audit of masks; returns its id."""
     refuse_beside("a dataset of masks", OF_CLASSES, "leave it out")
     options = engine_bridge.options_of(settings)
-    return auditing.plan_audit(name, engines, preset=preset, device=device, seed=seed, options=options)
+    return auditing.plan_audit(name, engines, preset=preset, device=device, seed=seed, options=options, on=on)
 
 
 def audit_summary(audit_id: int, *, as_json: bool) -> None:

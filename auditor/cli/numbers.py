@@ -27,6 +27,7 @@ def plan(
     seed: int,
     settings: Sequence[str],
     features: FeatureSource | None,
+    on: str | None,
 ) -> int:
     """Plan an audit of numbers; returns its id."""
     refuse_beside("a dataset of numbers", OF_CLASSES, "leave it out")
@@ -38,6 +39,7 @@ def plan(
         seed=seed,
         options=engine_bridge.options_of(settings),
         features=features,
+        on=on,
     )
 
 

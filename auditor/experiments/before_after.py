@@ -68,12 +68,14 @@ def before_after(
     policy: str = "reviewed",
     max_fdr: float | None = None,
     audit_id: int | None = None,
+    on: str | None = None,
     on_ready: Callable[[str], None] | None = None,
     on_progress: OnProgress | None = None,
 ) -> BeforeAfter:
     """Train on given and on cleaned labels and compare on the verified rows.
 
-    ``policy``, ``max_fdr`` and ``audit_id`` choose the cleaned labels as an export does. ``on_ready`` is told how
+    ``policy``, ``max_fdr`` and ``audit_id`` choose the cleaned labels as an export does. ``on``: where it trains
+    (``executors.Choice``). ``on_ready`` is told how
     many labels differ before anything is trained. Stopped and started again, it goes on where it stopped.
 
     Raises:
@@ -98,7 +100,7 @@ def before_after(
     config = engine_bridge.configs([NETWORK], preset, {NETWORK: SHORTER.get(preset, {}) | (options or {})})[
         NETWORK
     ]
-    trainings = Trainings(dataset, "compare", device=device, on_progress=on_progress)
+    trainings = Trainings(dataset, "compare", device=device, on=on, on_progress=on_progress)
     asked = [Training(NETWORK, labels, config, seed) for seed in seeds for labels in (before, after)]
     votes = [trained.predicted[held] for trained in trainings.train(asked)]
     votes_before, votes_after = votes[::2], votes[1::2]

@@ -67,6 +67,7 @@ class Trainings:
     Args:
         kind: of the work; different work keeps its trainings apart.
         device: ``auto``, ``cpu`` or ``cuda``.
+        on: where they train (``executors.Choice``).
         on_progress: called after each epoch and each training, and several times a second between; those under way
             count as their share. What it raises stops all.
 
@@ -75,9 +76,15 @@ class Trainings:
     """
 
     def __init__(
-        self, dataset: Dataset, kind: str, *, device: str = "auto", on_progress: OnProgress | None = None
+        self,
+        dataset: Dataset,
+        kind: str,
+        *,
+        device: str = "auto",
+        on: str | None = None,
+        on_progress: OnProgress | None = None,
     ) -> None:
-        self._dataset, self._on_progress = dataset, on_progress
+        self._dataset, self._on, self._on_progress = dataset, on, on_progress
         self._device = engine_bridge.resolve_device(device)
         self._folder = folders.of_dataset(dataset.id) / f"{kind}-unfinished"
         self._used: set[Path] = set()
@@ -97,11 +104,11 @@ class Trainings:
         waiting = {path: one for path, one in zip(paths, trainings, strict=True) if not path.exists()}
         watch = _Watch(self._folder, len(set(paths)), self._on_progress)
         # By all of them, so that those of a run that goes on compute as the others did.
-        threads = executors.threads([path.stem for path in dict.fromkeys(paths)], [], self._device)
+        threads = executors.threads([path.stem for path in dict.fromkeys(paths)], [], self._device, self._on)
         try:
             specs = [self._spec(path, one, threads.get(path.stem)) for path, one in waiting.items()]
             watch.begin(specs)
-            executors.executor().run(specs, watch)
+            executors.executor(self._on).run(specs, watch)
         except (Exception, KeyboardInterrupt) as error:
             text = (
                 watch.stopped

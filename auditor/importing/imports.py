@@ -369,7 +369,7 @@ def _go_on(source: Source, parsed: Parsed, place: staging.Workplace, named: Path
 
 def _cluster(on: str | None) -> executors.Choice | None:
     try:
-        choice = executors.chosen() if on is None else executors.Choice.of(on)
+        choice = executors.Choice.of(on)
     except AuditFailedError as error:
         raise ImportRefusedError(str(error), field="on") from error
     return choice if choice.is_ray else None

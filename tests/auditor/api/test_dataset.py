@@ -12,9 +12,9 @@ import pytest
 
 import auditor
 from auditor import api
-from auditor.audits import executors, own_models, plan, settle
+from auditor.audits import own_models, plan, settle
 from auditor.catalog import audits, jobs
-from auditor.catalog.db import session
+from auditor.catalog.db import ask, session
 from auditor.catalog.records import now
 from auditor.ground.errors import (
     AuditFailedError,
@@ -147,16 +147,13 @@ def test_errors__name_the_argument_of_python_and_no_option(
     assert (tmp_path / "there.csv").read_text() == "mine"
 
 
-def test_audit__can_be_watched_and_gone_on_with(
-    audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Stopped by whoever watches; ``resume`` ends it. Where one runs is no setting of the next."""
-    monkeypatch.setenv(executors.VARIABLE, "processes:2")
+@pytest.mark.usefixtures("audited")
+def test_audit__can_be_watched_and_gone_on_with() -> None:
+    """Stopped by whoever watches; ``resume`` ends it, where it is told to."""
     photos, stages = auditor.open("digits"), list[str]()
 
     def stop(at: Progress) -> None:
         stages.append(at.stage)
-        assert executors.chosen() == executors.Choice(num=1)
         raise KeyboardInterrupt
 
     quick = {"cross_entropy": {"epochs": 1, "network": "mlp", "views": 1}}
@@ -164,8 +161,11 @@ def test_audit__can_be_watched_and_gone_on_with(
     with pytest.raises((AuditFailedError, KeyboardInterrupt)):
         photos.audit("cross_entropy", progress=stop, on="processes:1", **options)
     assert stages
-    assert executors.chosen() == executors.Choice(num=2)
-    assert photos.resume(progress=False) == 2
+    assert ask(audits.get, 2).options.on == "processes:1"
+    with pytest.raises(AuditFailedError, match="no executor 'nonsense'"):
+        photos.resume(on="nonsense")
+    assert photos.resume(on="processes:2", progress=False) == 2
+    assert ask(audits.get, 2).options.on == "processes:2"
     assert photos.audits().status.tolist() == ["finished", "finished"]
     with pytest.raises(AuditFailedError, match="no audit to resume"):
         photos.resume()

@@ -96,7 +96,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not _is_quick(item.path) or TRAINING_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("trains")
-        if is_world(item.path):
+        if is_world(item.path, item.name):
             item.add_marker("world")
 
     def place(item: pytest.Item) -> int:

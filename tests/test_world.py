@@ -13,7 +13,9 @@ from tests.world import ROOT, WORLD, changed_since, is_world, touched
 
 def test_world__names_tests_and_sources_that_are_there() -> None:
     for place, sources in WORLD.items():
-        assert (ROOT / place).exists(), place
+        file, _, test = place.partition("::")
+        assert (ROOT / file).exists(), place
+        assert not test or f"def {test}(" in (ROOT / file).read_text(encoding="utf-8"), place
         assert [one for one in sources if not any(ROOT.glob(f"{one}*"))] == [], place
 
 
@@ -29,6 +31,12 @@ def test_touched__a_change_brings_its_tests_and_nothing_else() -> None:
 def test_is_world__files_and_whole_folders() -> None:
     assert is_world(ROOT / "tests" / "scale" / "test_cluster.py")
     assert not is_world(ROOT / "tests" / "browser" / "test_journey.py")
+    settle = ROOT / "tests" / "auditor" / "audits" / "test_settle.py"
+    assert [
+        is_world(settle, f"test_settle__{name}") for name in ("stopped_in_the_middle[a]", "stopped", "")
+    ] == [
+        *(True, False, False),
+    ]
     assert not is_world(ROOT / "tests" / "scale_of_marks.py")
 
 

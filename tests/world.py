@@ -17,6 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 CATALOG, BENCH = ("auditor/catalog/",), ("app/components/", "app/server/", "app/panels/", "app/frame.")
 FIFTYONE = ("auditor/fiftyone_bridge/", "auditor/bridges/fiftyone_door.py", "tests/mongodb.py")
+ENGINES = ("engines/", "tests/engines/")
 DEPLOY = (
     *("deploy/", "Dockerfile"),
     *("app/session/sign_in.py", "app/session/access.py", "app/session/allowed.py"),
@@ -41,12 +42,21 @@ WORLD: dict[str, tuple[str, ...]] = {
     "tests/faults/test_removal_killed.py": ("auditor/catalog/removal.py", "auditor/catalog/leases.py"),
     "tests/auditor/experiments": ("auditor/experiments/", "auditor/audits/executors.py"),
     "tests/auditor/audits/test_executors.py": ("auditor/audits/",),
-    # FiftyOne's App and services, in a browser, a notebook and with MongoDB of its own.
+    # Processes that are killed or stopped in the middle, and those that calls are made in.
+    "tests/app/session/test_apart.py": ("app/session/apart.py", "auditor/ground/apart.py"),
+    "tests/auditor/audits/test_settle.py::test_settle__stopped_in_the_middle": (
+        *("auditor/audits/settle.py", "auditor/catalog/scores.py"),
+    ),
+    "tests/auditor/ground/test_apart.py": ("auditor/ground/apart.py",),
+    "tests/auditor/importing/test_foreign_files.py": ("auditor/importing/", "auditor/pictures/"),
+    # FiftyOne: push, its App and services, in a browser, a notebook and with MongoDB of its own.
+    "tests/auditor/importing/test_fiftyone.py": (*FIFTYONE, "auditor/pictures/sources/fiftyone_sets.py"),
     "tests/auditor/fiftyone_bridge/test_app.py": FIFTYONE,
     "tests/auditor/fiftyone_bridge/test_formats.py": FIFTYONE,
     "tests/auditor/fiftyone_bridge/test_masks.py": (*FIFTYONE, "auditor/masks/"),
     "tests/auditor/fiftyone_bridge/test_notebook.py": FIFTYONE,
     "tests/auditor/fiftyone_bridge/test_pull.py": FIFTYONE,
+    "tests/auditor/fiftyone_bridge/test_push.py": FIFTYONE,
     "tests/auditor/fiftyone_bridge/test_numbers.py": (*FIFTYONE, "auditor/numbers/"),
     "tests/auditor/fiftyone_bridge/test_server.py": FIFTYONE,
     # Object stores.
@@ -55,9 +65,45 @@ WORLD: dict[str, tuple[str, ...]] = {
     "tests/auditor/importing/world/test_round_trips.py": (
         *("auditor/pictures/sources/", "auditor/importing/", "auditor/outputs/"),
     ),
+    # Labels that are masks.
+    "tests/app/screens/test_masks.py": ("app/screens/masks.py", "auditor/masks/"),
+    "tests/auditor/masks/test_auditing.py": (
+        "auditor/masks/",
+        "engines/segmentation/",
+        "auditor/audits/kinds.py",
+    ),
+    "tests/engines/segmentation": ("engines/segmentation/", "engines/shared/"),
+    "tests/engines/cross_entropy/test_masks.py": ("engines/segmentation/", "engines/cross_entropy/"),
     # Labels that are numbers.
+    "tests/engines/regression": ("engines/regression/", "engines/choicenet/", "engines/shared/"),
     "tests/app/screens/test_numbers.py": ("app/screens/numbers.py", "auditor/numbers/"),
     "tests/auditor/numbers": ("auditor/numbers/", "engines/regression/"),
+    # What trains in engines/ beside the contract: nothing elsewhere can change what these find. The methods step
+    # by step beside literal second copies of them; L2B on other bases; fine-tuning; other computers than this one.
+    "tests/auditor/audits/test_features_audit.py::test_audit__finetune_trains_the_backbone_on_the_images": (
+        *("auditor/audits/", "auditor/backbones/", "engines/"),
+    ),
+    "tests/engines/backbones/test_embedding.py": ENGINES,
+    "tests/engines/choicenet/test_reference_steps.py": ENGINES,
+    "tests/engines/choicenet/test_training.py": ENGINES,
+    "tests/engines/coteaching/test_reference_rules.py": ENGINES,
+    "tests/engines/coteaching/test_reference_steps.py": ENGINES,
+    "tests/engines/coteaching/test_training.py": ENGINES,
+    "tests/engines/cross_entropy/test_reference_steps.py": ENGINES,
+    "tests/engines/cross_entropy/test_training.py": ENGINES,
+    "tests/engines/l2b/bases": ENGINES,
+    "tests/engines/l2b/test_reference_steps.py": ENGINES,
+    "tests/engines/l2b/test_training.py": ENGINES,
+    "tests/engines/networks/test_pretrained.py": ENGINES,
+    "tests/engines/networks/test_runtime.py": ENGINES,
+    "tests/engines/shared/test_device_placement.py": ENGINES,
+    "tests/engines/shared/test_optimizers.py": ENGINES,
+    "tests/engines/shared/test_precision.py": ENGINES,
+    "tests/engines/test_contract_finetuned.py": ENGINES,
+    "tests/engines/test_least_steps.py": ENGINES,
+    "tests/engines/test_waiting.py": ENGINES,
+    "tests/engines/umn/test_reference_steps.py": ENGINES,
+    "tests/engines/umn/test_training.py": ENGINES,
     # The estimator in scikit-learn's checks.
     "tests/auditor/api/test_scikit_checks.py": ("auditor/api/estimator.py", "auditor/api/memory.py"),
     # A notebook of the docs.
@@ -84,13 +130,14 @@ WORLD: dict[str, tuple[str, ...]] = {
     "tests/benchmarks": ("benchmarks/", "engines/"),
     "qa": (),
 }
-"""Files and folders of the second tier, each with the beginnings of the paths whose changes it is for."""
+"""Folders, files and tests of the second tier, each with the beginnings of the paths whose changes it is for."""
 
 
-def is_world(path: Path) -> bool:
-    """Whether a test file belongs to the second tier."""
+def is_world(path: Path, test: str = "") -> bool:
+    """Whether a test file, or the test of that name in it, belongs to the second tier."""
     name = path.relative_to(ROOT).as_posix()
-    return any(name == place or name.startswith(f"{place}/") for place in WORLD)
+    of_test = f"{name}::{test.partition('[')[0]}"
+    return any(place in (name, of_test) or name.startswith(f"{place}/") for place in WORLD)
 
 
 def touched(changed: list[str]) -> list[str]:
@@ -98,7 +145,7 @@ def touched(changed: list[str]) -> list[str]:
     return [
         place
         for place, sources in WORLD.items()
-        if any(name.startswith((place, *sources)) for name in changed)
+        if any(name.startswith((place.partition("::")[0], *sources)) for name in changed)
     ]
 
 

@@ -69,9 +69,9 @@ CUDA_ACCURACY = 0.05
 TRAINED = [name for name, spec in ENGINES.items() if issubclass(spec.config_type, LoopConfig)]
 """Engines that train a network; a witness without one (neighbours) has tests of its own."""
 
-FORMS = ("images", "features", "finetuned")
-"""Every check runs on all: where it makes images, ``Runs`` takes features of them, or trains a network of timm on
-them that begins with the weights of a file."""
+FORMS = ("images", "features")
+"""Every check runs on both, and in ``test_contract_finetuned`` on a third: where it makes images, ``Runs`` takes
+features of them, or trains a network of timm on them that begins with the weights of a file."""
 
 AVERAGED = "averaged"
 """Two trainings on features; all other runs are of one, whatever the default."""
@@ -507,16 +507,18 @@ def is_asked(engine: str, form: str, check: Callable[[Runs], None]) -> bool:
     return form != "finetuned" or engine in FULLY_FINETUNED or check in OF_ONE_RUN
 
 
-CASES = [
-    pytest.param(engine, form, check, id=f"{engine}-{form}-{check.__name__.removeprefix('check_')}")
-    for engine in TRAINED
-    for form in FORMS
-    for check in CHECKS
-    if is_asked(engine, form, check)
-]
+def cases(*forms: str) -> list[Any]:
+    """Return what is asked of each engine in these forms."""
+    return [
+        pytest.param(engine, form, check, id=f"{engine}-{form}-{check.__name__.removeprefix('check_')}")
+        for engine in TRAINED
+        for form in forms
+        for check in CHECKS
+        if is_asked(engine, form, check)
+    ]
 
 
-@pytest.mark.parametrize(("engine", "form", "check"), CASES)
+@pytest.mark.parametrize(("engine", "form", "check"), cases(*FORMS))
 @pytest.mark.parametrize("device", DEVICES)
 def test_engine(device: str, engine: str, form: str, check: Callable[[Runs], None]) -> None:
     check(runs_of(engine, device, form))
@@ -544,9 +546,17 @@ def test_engine__of_several_trainings(device: str, engine: str, check: Callable[
     check(runs_of(engine, device, AVERAGED))
 
 
+IN_PARTS = [name for name in TRAINED if ENGINES[name].parts is not None]
+
+
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("engine", [name for name in TRAINED if ENGINES[name].parts is not None])
+@pytest.mark.parametrize("engine", IN_PARTS)
 def test_train_part__all_apart_and_one_killed_give_the_bits_of_one_run(engine: str, form: str) -> None:
+    assert_parts_are_one_run(engine, form)
+
+
+def assert_parts_are_one_run(engine: str, form: str) -> None:
+    """All parts trained apart, each killed once, give the bits of one run."""
     runs = runs_of(engine, "cpu", form)
     spec, config, done = runs.spec, runs.in_form_config(runs.config), {}
     assert spec.parts is not None

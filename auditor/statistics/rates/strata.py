@@ -265,6 +265,7 @@ def _sequence_end(found: Sequence[Counts], total: int, level: float, *, upper: b
     return float(grid[np.clip(place, 0, len(grid) - 1)])
 
 
+@functools.lru_cache(maxsize=512)
 def _curve(size: int, drawn: int, hits: int) -> tuple[NDArray[np.float64], ...]:
     """Numbers of hits in a zone, the log martingale at each, and its slope; convex."""
     fewest, most = hits, size - (drawn - hits)

@@ -400,7 +400,10 @@ def _seen(audit_id: int) -> AuditOverview:
         job = catalog_jobs.of_audit(open_session, audit_id)
         state = audits.state(open_session, audit)
     preparing, ahead = _preparing(job), 0.0
-    if all(run.status == "queued" and not run.progress for run in runs):
+    begun = [run.engine for run in runs if run.status != "queued" or run.progress]
+    if len(begun) == 1 < len(runs) and engine_bridge.needs_features(begun[0]):
+        ahead = audit.options.estimate.get(durations.MAP, 0.0)  # after the first list, before the others
+    if not begun:
         stage, done, seconds_left = "", 0.0, None
         if job is not None:
             stage, done, seconds_left = _stage(job.stage), job.progress, job.seconds_left
@@ -432,7 +435,7 @@ TRAINING = "training"
 EMBEDDING = "embedding images"
 """How the stage begins in which a backbone sees the images."""
 LAYING_OUT = "laying out the map"
-"""The stage after it."""
+"""The stage after it and the first list."""
 
 
 def _stage(text: str) -> str:

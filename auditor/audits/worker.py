@@ -74,7 +74,6 @@ def _steps(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
     found = features_for(audit, dataset, tell)
     if found is not None:
         _reduce(audit, dataset, found)
-        _look_at_features(audit, dataset, tell)
     if audit.options.finetune:
         source = results.features_of(audit)
         assert source is not None
@@ -82,14 +81,26 @@ def _steps(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
     given = folders.of_audit(audit.id) / "given.npy"
     with session() as open_session, written_whole(given) as beside, beside.open("wb") as file:
         np.save(file, datasets.given_labels(open_session, dataset.id))
-    train(audit, dataset, tell, given=given, first=lambda: _first_list(audit))
+    if found is not None:
+        _first_list(audit, dataset, tell, given)
+        _look_at_features(audit, dataset, tell)
+    train(audit, dataset, tell, given=given)
     jobs.patiently(lambda: settle.settle(audit.id))
 
 
-def _first_list(audit: Audit) -> None:
-    """Rank by the engine that has finished first, so that people need not wait for the others."""
-    if results.features_of(audit) is not None:
-        jobs.patiently(lambda: settle.settle(audit.id))
+def _first_list(audit: Audit, dataset: Dataset, tell: jobs.Reporter, given: Path) -> None:
+    """Rank by the noise model alone, seconds after the features: nobody waits for the map and the engines."""
+    with session() as open_session:
+        runs = [audits.run(open_session, audit.id, name) for name in audit.engines]
+    first = audit.engines[0]
+    if (
+        len(runs) > 1
+        and engine_bridge.needs_features(first)
+        and all(run.status != "finished" for run in runs)
+    ):
+        with contextlib.suppress(AuditFailedError):  # it is tried again among the others, which go on
+            train(audit, dataset, tell, given=given, only=first)
+            jobs.patiently(lambda: settle.settle(audit.id))
 
 
 def features_for(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> NDArray[np.floating] | None:
@@ -180,7 +191,7 @@ def train(
     *,
     given: Path,
     task: str = CLASSIFICATION,
-    first: Callable[[], None] | None = None,
+    only: str | None = None,
 ) -> None:
     """Let an executor train every engine that is not finished, and write down what it hears.
 
@@ -190,15 +201,16 @@ def train(
         tell: hears how far all engines are.
         given: ``.npy`` of the labels that trust is about.
         task: what the labels are, one of ``vocabulary.TASKS``.
-        first: called once an engine is done and others are not.
+        only: the one engine to train now; None: all.
 
     Raises:
         AuditFailedError: an engine failed; the others are finished.
     """
     with session() as open_session:
         runs = [audits.run(open_session, audit.id, name) for name in audit.engines]
-    specs = _specs(audit, dataset, [run for run in runs if run.status != "finished"], given, task)
-    listener = _Recording(audit, tell, runs, specs, first)
+    left = [run for run in runs if run.status != "finished" and only in (None, run.engine)]
+    specs = _specs(audit, dataset, left, given, task)
+    listener = _Recording(audit, tell, runs, specs)
     if specs:
         listener.tell()
         executors.executor(audit.options.on).run(specs, listener)
@@ -282,10 +294,7 @@ class _Recording:
         tell: jobs.Reporter,
         runs: Sequence[EngineRun],
         specs: Sequence[TaskSpec],
-        first: Callable[[], None] | None,
     ) -> None:
-        is_first = first is not None and len(runs) > 1 and all(run.status != "finished" for run in runs)
-        self._first = first if is_first else None
         self.errors: list[str] = []
         self._audit, self._tell = audit, tell
         self._done = {run.engine: 1.0 if run.status == "finished" else run.progress for run in runs}
@@ -326,9 +335,6 @@ class _Recording:
             jobs.patiently(lambda: watch.finish(provenance))
             tasks.forget_parts(spec)
             self._done[spec.engine] = 1.0
-            if self._first is not None:
-                self._first()
-                self._first = None
         self.tell()
 
     def _failed(self, engine: str, outcome: Outcome) -> None:

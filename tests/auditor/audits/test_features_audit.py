@@ -14,8 +14,8 @@ import timm
 import torch
 
 from auditor import api
-from auditor.audits import arrays, embedding, plan, worker
-from auditor.backbones import features
+from auditor.audits import arrays, embedding, plan, tasks, worker
+from auditor.backbones import features, own_features
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.ground.errors import AuditFailedError, JobRefusedError
@@ -102,6 +102,28 @@ def test_audit__map_and_neighbours_are_those_of_the_features(
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
     assert arrays.features_title(audit) == "your own features array"
+
+
+def test_audit__a_list_stands_before_the_map_is_laid_out(
+    imported: Digits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[plan.AuditOverview] = []
+
+    def laid_out(_spec: tasks.TaskSpec) -> None:
+        seen.append(plan.overview(audit_id))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tasks, "_lay_out", laid_out)
+    source = own_features.add("digits", pixels())
+    audit_id = plan.plan("digits", ["noise_model", "choicenet"], features=source, alone=True)
+    with pytest.raises((AuditFailedError, KeyboardInterrupt)):
+        worker.run(audit_id)
+    assert [row.status for row in seen[0].engines] == ["finished", "queued"]
+    with session() as open_session:
+        table = scores.table(open_session, audit_id)
+        estimate = audits.get(open_session, audit_id).options.estimate
+    assert auroc(imported.is_wrong, -table.trust_score.to_numpy()) > 0.9
+    assert seen[0].seconds_left > estimate["map"]  # which is still to come
 
 
 def test_audit__features_find_near_copies(imported: Digits) -> None:

@@ -2,9 +2,15 @@
 
 Weak witnesses on few samples make the pool take right labels for wrong ones. Each label has a likelihood under the
 pool that was fitted without it, and under one fitted with T = I, for which every label is right. The first explains
-a share w of the labels and the second the rest, w by the likelihood (stacking, Wolpert 1992). Something stands out
-if this explains the labels better than w = 0, by more than one parameter brings by itself: half the log of their
-number (Schwarz 1978). Measured in ``benchmarks/results/guess.md``.
+a share w of the labels and the second the rest, w by the likelihood (stacking, Wolpert 1992). What w brings is held
+against what one parameter brings by itself, half the log of the number N of labels (Schwarz 1978).
+
+Labels that people gave and a strong network predicts are as likely under both models: likelihood alone cannot say
+whether the labels err or the network. But whoever errs seldom is believed. So something stands out if
+
+    what w brings  >  1/2 log N  times  log(how often the pool errs, by itself / how often it says that labels do).
+
+Measured in ``benchmarks/results/guess.md`` and ``benchmarks/results/ranking.md``.
 """
 
 from __future__ import annotations
@@ -42,6 +48,7 @@ def weigh(
     """
     given_labels = np.asarray(given_labels)
     labeled, ahead = given_labels != UNLABELED, np.zeros(len(given_labels))
+    wrong = unsure = 0.0
     for part, pool in enumerate(fits.pools):
         others = np.flatnonzero(labeled & (fits.parts != part))
         step = max(1, -(-len(others) // FIT_ROWS))
@@ -50,13 +57,16 @@ def weigh(
             at = rows.start + np.flatnonzero(labeled[rows] & (fits.parts[rows] == part))
             if len(at):
                 sheet = sheet_of(opinions, at, given_labels, known)
-                true = pool.true(sheet)
-                both = (true * pool.given_as(sheet) * sheet.possible).sum(axis=1)
+                true, is_given = pool.true(sheet), sheet.classes == sheet.given[:, None]
+                joint = true * pool.given_as(sheet) * sheet.possible
+                both = joint.sum(axis=1)
+                wrong += float((1.0 - joint[is_given] / (both + LEAST_SUM)).sum())
+                unsure += float((1.0 - true.max(axis=1)).sum())
                 # Each model says which of the likely classes is given; all of them are likely where K is small.
                 if sheet.classes.shape[1] < len(pool.bias):
                     named = pool.transition[sheet.classes[:, :, None], sheet.classes[:, None, :]].sum(axis=2)
                     both /= (true * named).sum(axis=1)
-                plain = (right.true(sheet) * sheet.possible)[_is_given(sheet)]
+                plain = (right.true(sheet) * sheet.possible)[is_given]
                 ahead[at] = np.log(both + LEAST_SUM) - np.log(plain + LEAST_SUM)
     ahead = ahead[labeled]
     if not len(ahead):
@@ -66,16 +76,17 @@ def weigh(
         shares = weight * odds / (weight * odds + 1.0 - weight + 1e-300)
         weight = float((shares.sum() + 1.0) / (len(shares) + 2.0))  # never 0: the order of the labels stays
     gain = float(np.logaddexp(np.log(weight + 1e-300) + ahead, np.log1p(-min(weight, 1 - 1e-12))).sum())
-    return bool(gain > 0.5 * np.log(len(ahead))), weight
+    return bool(gain > 0.5 * np.log(len(ahead)) * who_errs(unsure, wrong)), weight
 
 
-def _is_given(sheet: Sheet) -> NDArray[np.bool_]:
-    return np.asarray(sheet.classes == sheet.given[:, None])
+def who_errs(unsure: float, wrong: float) -> float:
+    """Log of the odds that a pool errs against the labels, by what it says of both: 0 where they err alike."""
+    return float(np.log((unsure + 1e-9) / (wrong + 1e-9)))
 
 
 def _all_right(sheet: Sheet, num_classes: int) -> Pool:
     """a and b by L-BFGS with T = I."""
-    num_witnesses, is_given = len(sheet.logs), _is_given(sheet)
+    num_witnesses, is_given = len(sheet.logs), sheet.classes == sheet.given[:, None]
 
     def loss(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         weights, bias = np.split(parameters, [num_witnesses])

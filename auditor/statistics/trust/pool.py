@@ -154,9 +154,8 @@ def cross_fit(
     for part in range(PARTS):
         others = order[parts[order] != part]
         step = max(1, -(-len(others) // FIT_ROWS))
-        chosen = np.union1d(others[::step], others[verified[others]])
-        sheet = sheet_of(opinions, chosen, given_labels, known)
-        pools.append(fit(sheet, num_classes))
+        chosen = others[(np.arange(len(others)) % step == 0) | verified[others]]
+        pools.append(fit(sheet_of(opinions, chosen, given_labels, known), num_classes))
     return CrossFit(tuple(names), tuple(pools), parts)
 
 

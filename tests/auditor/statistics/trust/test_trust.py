@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.ground.errors import AuditFailedError, VerificationError
-from auditor.statistics import UNKNOWN, combine, trust_sentence
+from auditor.statistics import UNKNOWN, combine, trust_sentence, witness_from_probabilities
 from auditor.statistics.rates import verified as rows_of_chunks
 from auditor.statistics.rates.promises import promise
 from auditor.statistics.rates.verified import NO_CLASS, UNSURE, Verified
@@ -163,6 +163,17 @@ def test_combine__weak_witnesses_accuse_a_small_set_only_where_its_labels_show_e
     found = combine(everyone(wrong, skill=1.5), wrong.given_labels, 10)
     assert found.stands_out
     assert found.calibrated.is_label_issue.sum() > 40
+
+
+def test_combine__a_strong_network_that_learned_how_often_labels_are_wrong_is_not_silenced():
+    rng, true = np.random.default_rng(0), np.arange(600) % 10
+    probs = rng.dirichlet(np.full(10, 3.0), 600) * rng.uniform(0.02, 0.15, 600)[:, None]
+    probs[np.arange(600), true] += 1.0 - probs.sum(axis=1)
+    labels = (rng.random(600)[:, None] > probs.cumsum(axis=1)).sum(axis=1)  # as likely as it says
+    found = combine([witness_from_probabilities(probs, labels, name="a")], labels, 10)
+    flagged = found.calibrated.is_label_issue
+    assert flagged.sum() > 0.7 * (labels != true).sum()
+    assert (labels != true)[flagged].mean() > 0.95
 
 
 @settings(max_examples=20, deadline=None)

@@ -71,3 +71,35 @@
   };
   new MutationObserver(look).observe(document.body, { childList: true, subtree: true });
 })();
+
+// A folder that is dropped on an uploader arrives with the places of its files: Streamlit keeps them where a folder is
+// chosen, and of one that is dropped the names alone.
+(() => {
+  const page = document.documentElement;
+  if (page.dataset.drops) return;
+  page.dataset.drops = "kept";
+  const read = (entry) => new Promise((resolve, reject) => {
+    if (entry.isFile) return void entry.file((file) => resolve([Object.defineProperty(file, "webkitRelativePath", { value: entry.fullPath.slice(1) })]), reject);
+    const reader = entry.createReader();
+    const inside = [];
+    // A reader gives a hundred at a time, and none at the end.
+    const more = () => reader.readEntries((some) => {
+      if (!some.length) return void Promise.all(inside.filter(({ name }) => name[0] !== ".").map(read)).then((all) => resolve(all.flat()), reject);
+      inside.push(...some);
+      more();
+    }, reject);
+    more();
+  });
+  document.addEventListener("drop", async (event) => {
+    const zone = event.target.closest?.('[data-testid="stFileUploaderDropzone"]');
+    const entries = [...(event.isTrusted && zone ? event.dataTransfer.items : [])].map((item) => item.webkitGetAsEntry()).filter(Boolean);
+    if (!entries.some((entry) => entry.isDirectory)) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    const files = (await Promise.all(entries.map(read))).flat();
+    const again = new Event("drop", { bubbles: true, cancelable: true });
+    const items = files.map((file) => ({ kind: "file", type: file.type, getAsFile: () => file }));
+    Object.defineProperty(again, "dataTransfer", { value: { types: ["Files"], files, items } });
+    zone.dispatchEvent(again);
+  }, true);
+})();

@@ -11,7 +11,7 @@
   function entries(typed) {
     const { dataset, datasets = [], classes = [], base = "" } = known();
     const to = (screen, more = {}) => () => { location.href = `${base}/${screen}?${new URLSearchParams(more)}`; };
-    const all = [...document.querySelectorAll(".st-key-screens a")].map((one) => ["Screen", one.innerText.trim(), () => one.click()]);
+    const all = [...document.querySelectorAll(".st-key-screens a")].map((one) => ["Screen", (one.querySelector("[data-testid=stMarkdownContainer]") || one).innerText.trim(), () => one.click()]);
     all.push(...classes.map((name, label) => ["Class", name, to("suspects", { dataset, suspects_given: label })]));
     all.push(...datasets.map((name) => ["Dataset", name, to("", { dataset: name })]));
     const part = typed.trim().toLowerCase();

@@ -157,46 +157,51 @@ def judge(
     *,
     key: str,
     connection: dict[str, Any],
-    item: dict[str, Any] | None,
+    reviewer: str,
+    items: list[dict[str, Any]],
+    left: int,
+    noun: str,
     actions: list[dict[str, Any]],
-    typed: str,
     finished: str,
-    can_undo: bool,
-    turn: int,
-    on_answer: Callable[[], None],
+    last: dict[str, Any] | bool | None,
+    audit_id: int | None = None,
 ) -> None:
-    """One label to answer on, with buttons and keys as on the bench.
-
-    An answer (sample, draw, name, number) arrives as ``session_state[key]["answer"]`` before ``on_answer`` runs;
-    ``undo`` is the name of taking one back.
+    """Labels to answer on, one at a time, with buttons and keys as on the bench.
 
     Args:
         key: unique on the page.
         connection: how to reach our routes.
-        item: what is asked, None when nothing is left: ``sample``, ``draw`` or none, ``progress``, ``path``,
-            ``question``, ``layers`` (paths of transparent pictures over it) with its ``shape`` (width, height) in
-            pixels, ``sides`` (kind, title, note, value), ``number`` to begin with where one can be typed, ``alike``
-            (kind, title, samples with texts).
-        actions: what can be answered: ``id`` of its key, ``name`` and ``number`` of the answer, ``key``,
-            ``button``, ``text`` in the list of keys, ``tone``.
-        typed: name of an answer that is a typed number.
+        reviewer: who answers.
+        items: what is asked, in this order: ``sample``, ``draw`` of a random sample, ``path``, ``question``,
+            ``layers`` (paths of transparent pictures over it) with its ``shape`` (width, height) in pixels,
+            ``sides`` (kind, title, note, value), ``number`` to begin with where one can be typed, ``suggested``
+            number, ``alike`` (kind, title, samples with texts).
+        left: how many are left, these and those that follow.
+        noun: what they are: "suspect" or "sample".
+        actions: what can be answered: ``id`` of its key, ``name`` of the answer, ``key``, ``button``, ``text`` in
+            the list of keys, ``tone``.
         finished: what is shown there when nothing is left.
-        can_undo: there is an answer to take back.
-        turn: another number after every answer.
-        on_answer: called for every answer.
+        last: the answer that can be taken back, if any: of random samples its ``draw`` and ``sample``.
+        audit_id: whose suspects they are; None: of random samples, which are judged without a suggestion.
     """
+    is_blind = audit_id is None
     _JUDGE(
         key=key,
         data={
             "connection": connection,
-            "item": item,
+            "reviewer": reviewer,
+            "items": items,
+            "left": left,
+            "noun": noun,
             "actions": actions,
-            "typed": typed,
             "finished": finished,
-            "canUndo": can_undo,
-            "turn": turn,
+            "last": last,
+            "audit": audit_id,
+            "route": "blind" if is_blind else "verdicts",
+            "typed": vocabulary.LABEL,
+            "takes": None if is_blind else vocabulary.RELABEL,
         },
-        on_answer_change=on_answer,
+        on_more_change=lambda: None,
     )
 
 

@@ -1,35 +1,49 @@
-// One label after the other where the page draws itself anew after each answer: numbers, and samples drawn at random of
-// numbers and masks. Buttons, keys and the list of keys are those of the bench; the page records what is answered.
+// One label after the other: suspects of numbers, and samples drawn at random of numbers and masks. Buttons, keys and
+// the list of keys are those of the bench. The next one shows at once; the outbox keeps each answer until it is in the
+// database. The page runs only when what it sent is answered, or taken back.
 
 const JUDGE_ACTIONS = [
-  { id: "class", key: "l", text: "type another number; Enter saves it, Esc leaves the field", when: ({ item }) => item && "number" in item },
-  { id: "undo", key: "z", text: "undo your last answer", when: ({ canUndo }) => canUndo },
-  { id: "large", key: "v", text: "the picture large; Esc closes", when: ({ item }) => item && !item.layers },
+  { id: "class", key: "l", text: "type another number; Enter saves it, Esc leaves the field", when: (item) => item && "number" in item },
+  { id: "undo", key: "z", text: "undo your last answer", when: () => true },
+  { id: "large", key: "v", text: "the picture large; Esc closes", when: (item) => item && !item.layers },
 ];
 const JUDGE_FIXED = [["?", "this list"]];
+const nameOf = ({ draw, sample }) => `${draw ?? ""}/${sample}`;
 
 class Judge {
   constructor(root) {
+    this.done = new Set(); // names of what was answered here
+    this.refusedAt = -STARTLED_MS;
+    this.notice = new Notice();
     this.stage = el("div", { class: "stage" });
     this.actions = el("div", { class: "actions", role: "toolbar", "aria-label": "Answer" });
     this.layer = el("div", { class: "layer", hidden: true });
     this.live = el("div", { class: "sr-only", "aria-live": "polite" });
     this.viewer = new Viewer(() => this.server);
     this.box = el("div", { class: "bench", "data-testid": "judge" }, [
-      this.stage, this.actions, this.layer, this.live, this.viewer.node,
+      this.stage, el("div", { class: "dock" }, [this.notice.node, this.actions]), this.layer, this.live, this.viewer.node,
     ]);
     root.append(this.box);
   }
 
   update(data) {
-    this.isSent = false; // the page has run: what was answered stands, or the page says why not
-    if (this.server) this.server.connection = data.connection;
-    else this.server = new Server(data.connection);
-    const isOther = JSON.stringify([data.item, data.finished]) !== JSON.stringify([this.data?.item, this.data?.finished]);
     this.data = data;
-    this.keymap = new Keymap([...data.actions, ...JUDGE_ACTIONS.filter(({ when }) => when(data))]);
-    if (isOther) this.draw();
-    this.drawActions();
+    if (this.server) this.server.connection = data.connection;
+    else {
+      this.server = new Server(data.connection);
+      this.outbox = new Outbox(this.server, data.route, (count, error) => this.notice.tell(count ? `${whyWaiting(error)} Answers are kept in this browser and sent when the server answers again.` : "", "bad"));
+      this.outbox.restore(({ dataset }) => dataset === data.connection.dataset, ({ sample }, error) => this.refused(sample, error));
+    }
+    this.outbox.flush();
+    this.last ||= data.last;
+    this.items = data.items.filter((item) => !this.done.has(nameOf(item)));
+    const back = this.items.find((item) => nameOf(item) === this.back);
+    if (back) this.items = [back, ...this.items.filter((item) => item !== back)];
+    this.draw();
+  }
+
+  get item() {
+    return this.items[0];
   }
 
   button(id, text, action, tone = "") {
@@ -38,11 +52,11 @@ class Judge {
 
   drawActions() {
     const focused = this.actions.contains(this.active) ? this.active.dataset.action : null;
-    const answers = this.data.item ? this.data.actions : [];
+    const answers = this.item ? this.data.actions : [];
     this.actions.replaceChildren(...[
       ...answers.map(({ id, button, tone }) => this.button(id, button, () => this.answer(id), tone)),
       el("span", { class: "gap" }),
-      this.data.canUndo ? this.button("undo", "Undo", () => this.undo()) : null,
+      this.last ? this.button("undo", "Undo", () => this.undo()) : null,
       actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys", "data-action": "keys" }),
     ].filter(Boolean));
     if (focused) this.actions.querySelector(`[data-action="${focused}"]`)?.focus();
@@ -53,16 +67,18 @@ class Judge {
   }
 
   draw() {
-    const { item, finished } = this.data;
+    const { item } = this;
+    this.keymap = new Keymap([...this.data.actions, ...JUDGE_ACTIONS.filter(({ when }) => when(item))]);
+    this.drawActions();
     const wasTyping = this.active === this.field && this.field !== undefined;
     this.field = undefined;
     this.box.setAttribute("data-sample", item ? item.sample : "");
     if (!item) {
-      this.stage.replaceChildren(el("div", { class: "finished" }, [el("strong", { text: finished })]));
+      this.stage.replaceChildren(el("div", { class: "finished" }, [el("strong", { text: this.data.finished })]));
       return;
     }
     const said = [
-      item.progress ? el("small", { text: item.progress }) : null,
+      el("small", { text: this.progress }),
       item.path ? el("p", { class: "path", text: item.path, title: item.path }) : null,
       item.question ? el("div", { class: "mask-head", text: item.question }) : null,
       item.sides ? el("div", { class: "sides" }, item.sides.map((one) => this.side(one))) : null,
@@ -76,6 +92,13 @@ class Judge {
     // Who types one number after the other stays in the field; beside a suggestion keys come next.
     if (wasTyping && !item.sides) this.field?.focus();
     this.live.textContent = `Sample ${item.sample}. ${item.question || ""}`;
+    for (const next of this.items.slice(1, 4)) new Image().src = this.server.image(next.sample, paneSide());
+  }
+
+  get progress() {
+    const { left, noun, items } = this.data;
+    const open = left - items.length + this.items.length;
+    return open > 0 ? `${open.toLocaleString("en")} ${noun}${open === 1 ? "" : "s"} to check · sample ${this.item.sample}` : `Every ${noun} is checked; what follows is less suspicious.`;
   }
 
   picture({ sample, layers, shape }) {
@@ -119,40 +142,84 @@ class Judge {
   }
 
   answer(id) {
-    const { name, number } = this.data.actions.find((one) => one.id === id);
-    this.send({ name, number: number ?? null });
+    const { name } = this.data.actions.find((one) => one.id === id);
+    this.send({ name, number: name === this.data.takes ? this.item.suggested : null });
+  }
+
+  // An answer is meant for the sample in view; where it is refused that sample comes back.
+  async send({ name, number }) {
+    const { item, data } = this;
+    if (!item || performance.now() - this.refusedAt < STARTLED_MS) return;
+    const decision = name === data.typed && data.takes ? data.takes : name;
+    this.done.add(nameOf(item));
+    this.items = this.items.slice(1);
+    this.notice.hush();
+    this.last = item;
+    this.draw();
+    try {
+      const { dataset } = data.connection;
+      const { sample, draw } = item;
+      const answer = await this.outbox.send({ dataset, sample, decision, number, reviewer: data.reviewer, ...(data.takes ? { audit: data.audit } : { draw }) });
+      if (answer.asks) this.notice.tell(`Sample ${sample}: ${answer.asks}`, "warn");
+    } catch (error) {
+      this.done.delete(nameOf(item));
+      this.items = [item, ...this.items];
+      this.refused(item.sample, error);
+      this.draw();
+    }
+    if (!this.items.length) this.more();
+  }
+
+  refused(sample, error) {
+    this.refusedAt = performance.now();
+    this.notice.tell(`Sample ${sample} is not answered: ${error.message}`, "bad");
+  }
+
+  // The page runs: it sends what follows, or says what is known now.
+  async more() {
+    await this.outbox.drained();
+    this.component.setTriggerValue("more", performance.now());
   }
 
   undo() {
-    if (this.data.canUndo) this.send({ name: "undo", number: null });
+    undoOnce(this);
   }
 
-  // An answer is meant for the sample in view: until the page has run there is none to answer.
-  send(said) {
-    if (this.isSent) return;
-    this.isSent = true;
-    const { sample = null, draw = null } = this.data.item || {};
-    this.component.setTriggerValue("answer", { sample, draw, ...said });
+  async takeBack() {
+    await this.outbox.drained();
+    if (!this.last) return;
+    const { audit, reviewer, takes } = this.data;
+    const { draw, sample } = this.last;
+    try {
+      const undone = takes ? await this.server.post("mask-undo", { audit, reviewer }) : await this.server.post("blind-undo", { draw, sample, reviewer });
+      if (undone.refused) return void this.notice.tell(undone.refused, "warn");
+      this.back = nameOf(takes ? undone : this.last);
+      this.done.delete(this.back);
+      this.last = undone.last;
+      await this.more();
+    } catch (error) {
+      this.notice.tell(error.message, "bad");
+    }
   }
 
   enlarge() {
-    const { sample, path } = this.data.item;
+    const { sample, path } = this.item;
     this.viewer.show([{ sample, text: path || `Sample ${sample}` }]);
   }
 
   help() {
-    showKeys(this.layer, this.keymap, [], JUDGE_FIXED, () => { this.draw(); this.drawActions(); });
+    showKeys(this.layer, this.keymap, [], JUDGE_FIXED, () => this.draw());
   }
 
   onKey(event) {
     if (!this.data || this.box.offsetParent === null) return;
     if (this.viewer.isOpen) return void this.viewer.onKey(event);
-    if (keyOfLayer(this.layer, event) || event.repeat) return;
+    if (keyOfLayer(this.layer, event) || event.repeat || waitsForUndo(this, event)) return;
     const key = event.key.toLowerCase();
     const id = this.keymap.idOf(key);
     const others = { class: () => this.field.focus(), undo: () => this.undo(), large: () => this.enlarge() };
     if (key === "?") this.help();
-    else if (id && (id in others || this.data.item)) (others[id] || (() => this.answer(id)))();
+    else if (id && (id in others || this.item)) (others[id] || (() => this.answer(id)))();
     else return;
     event.preventDefault();
   }

@@ -1,22 +1,25 @@
-// Review of masks: the picture with the given outline, the suggested one and doubt as heat over it, and the doubtful
-// regions beside it. A region is taken or left; one key then keeps what is chosen.
+// Review of masks: the photo, and over it what a key asks for. Each doubtful region comes into view by itself and is
+// taken or left; behind the last one the mask is decided.
 
 const MASK_ACTIONS = [
+  { id: "all", key: "a", text: "take this region and all that follow" },
+  { id: "rest", key: "k", text: "leave this region and all that follow" },
   { id: "given", key: "g", text: "show or hide the given outline" },
   { id: "suggested", key: "s", text: "show or hide the suggested outline" },
-  { id: "doubt", key: "d", text: "show or hide doubt" },
+  { id: "doubt", key: "d", text: "show or hide doubt, in red" },
+  { id: "classes", key: "l", text: "show or hide the given classes in their colours" },
   { id: "back", key: "b", text: "the mask before" },
   { id: "next", key: "f", text: "the next mask, undecided" },
-  { id: "undo", key: "z", text: "undo your last decision" },
+  { id: "undo", key: "z", text: "undo: the region before, or your last mask" },
 ];
-const MASK_FIXED = [["1 – 9", "take or leave the region with that number"], ["?", "this list"]];
-const MASK_LAYERS = ["doubt", "given", "suggested"];
+const MASK_FIXED = [["1 – 9", "bring the region with that number into view"], ["?", "this list"]];
+const MASK_LAYERS = ["classes", "doubt", "given", "suggested"];
 const CLOSE = 1.5; // sides of a region's box that its close-up shows
 const LEAST_CLOSE = 24; // and pixels, at least
 
 class MaskBench {
   constructor(root) {
-    this.shown = { given: true, suggested: true, doubt: true };
+    this.shown = { given: true, suggested: true, doubt: false, classes: false };
     this.notice = new Notice();
     this.stage = el("div", { class: "stage" });
     this.layer = el("div", { class: "layer", hidden: true });
@@ -62,7 +65,9 @@ class MaskBench {
       if (item !== this.item) return;
       this.card = card;
       item.decision = card.decision;
-      this.taken = new Set(card.taken || card.regions.map(({ number }) => number));
+      // By number of a region: whether its suggestion is taken.
+      this.said = new Map(card.taken ? card.regions.map(({ number }) => [number, card.taken.includes(number)]) : []);
+      this.region = card.regions[0];
       this.draw();
     } catch (error) {
       this.notice.tell(error.message, "bad");
@@ -75,55 +80,73 @@ class MaskBench {
     const picture = el("img", { class: "under-layers", src: this.server.image(item.sample, 1024), alt: `Sample ${item.sample}`, "data-testid": "picture" });
     const layers = MASK_LAYERS.map((name) =>
       el("img", { class: `over ${name}`, src: this.layerOf(item.sample, name), alt: "", hidden: !this.shown[name], "data-layer": name }));
-    const boxes = card.regions.map(({ number, box: [x1, y1, x2, y2], given, suggested }) =>
-      el("button", {
-        class: `region ${this.taken.has(number) ? "taken" : ""}`, "aria-pressed": String(this.taken.has(number)),
+    const isInView = (one) => one === this.region;
+    const stands = (one) => (this.said.has(one.number) ? (this.said.get(one.number) ? "taken" : "left") : "");
+    const boxes = card.regions.map((one) => {
+      const { number, box: [x1, y1, x2, y2], given, suggested } = one;
+      return el("button", {
+        class: `region ${stands(one)} ${isInView(one) ? "in-view" : ""}`,
         style: `left:${100 * x1}%;top:${100 * y1}%;width:${100 * (x2 - x1)}%;height:${100 * (y2 - y1)}%`,
         title: `${number}: ${names[given]} → ${names[suggested]}`, "aria-label": `Region ${number}`,
         tabindex: "-1", // its row beside the picture takes the focus
-        onclick: () => this.toggle(number),
-      }, [el("span", { text: String(number) })]));
+        onclick: () => this.look(number),
+      }, [el("span", { text: String(number) })]);
+    });
     const rows = card.regions.map((one) =>
-      el("label", { class: "region-row", "data-region": one.number }, [
-        el("input", { type: "checkbox", checked: this.taken.has(one.number), onchange: () => this.toggle(one.number) }),
+      el("button", { class: "region-row", "data-region": one.number, "aria-current": isInView(one) ? "true" : null, onclick: () => this.look(one.number) }, [
         el("b", { text: String(one.number) }),
         el("span", { class: "pair" }, [
           el("span", { class: "given", text: names[one.given] }), el("span", { text: " → " }),
           el("span", { class: "suggested", text: names[one.suggested] }), el("small", { text: `${percent(one.share)} of the image` }),
         ]),
-        el("span", { class: "close-ups" }, [this.closeUp(one.box, "given"), this.closeUp(one.box, "suggested")]),
+        el("span", { class: "stands", text: stands(one) }),
       ]));
+    const closeUps = this.region
+      ? el("span", { class: "close-ups" }, ["given", "suggested"].map((name) => this.closeUp(this.region.box, name, names[this.region[name]]))) : null;
+    const legend = el("ul", { class: "legend", "aria-label": "Classes of this mask", hidden: !this.shown.classes }, card.classes.map(({ label, colour }) =>
+      el("li", {}, [el("i", { style: `background:${colour}` }), el("span", { text: names[label] })])));
     const button = (id, text, action, tone = "") => actionButton(this.keymap.shown(id), text, action, tone, { title: text });
-    const decided = Object.entries(this.data.decisions).map(([name, { button: text }]) =>
-      button(name, name === "relabel" && card.regions.length ? `Take ${this.taken.size} of ${card.regions.length}` : text, () => this.decide(name), name));
+    const of = card.regions.length;
+    const texts = of ? { relabel: of > 1 ? "Take this region" : "Take suggestion", keep: of > 1 ? "Leave this region" : "Keep" } : {};
+    const decided = Object.entries(this.data.decisions)
+      .filter(([name]) => of || name !== "relabel")
+      .map(([name, { button: text }]) => button(name, texts[name] || text, () => this.decide(name), name in texts ? `${name} large` : name));
+    const rest = of > 1 ? [button("all", "Take the rest", () => this.rest(true)), button("rest", "Leave the rest", () => this.rest(false))] : [];
     const toggles = MASK_LAYERS.map((name) => button(name, `${this.shown[name] ? "Hide" : "Show"} ${name}`, () => this.show(name), `layer-${name}`));
     const count = this.data.items.filter(({ decision }) => decision).length;
-    const found = rows.length === 1 ? "1 doubtful region" : `${rows.length} doubtful regions`;
     const standing = item.decision ? `${this.data.decisions[item.decision]?.words || item.decision} by ${card.reviewer || this.data.reviewer}` : "";
     const over = el("div", { class: "layers", style: `--shape:${card.width} / ${card.height}` }, [picture, ...layers, ...boxes]);
     this.stage.replaceChildren(el("div", { class: "judge", "data-testid": "mask", "data-sample": item.sample, "data-decision": item.decision || "" }, [
       el("div", { class: "pane" }, [over]),
       el("div", { class: "question" }, [
         el("small", { text: `${this.at + 1} of ${this.data.items.length} · ${count} checked · ${item.filepath}`, title: item.filepath }),
-        el("div", { class: "mask-head", text: rows.length ? found : "No doubtful region" }),
-        el("small", { text: `Trust ${item.trust.toFixed(2)} · least sure of ${item.weakest}` }),
+        el("div", { class: "mask-head" }, of ? this.asked(names) : "No doubtful region"),
         standing ? el("div", { class: "standing", text: standing }) : null,
+        closeUps,
         el("div", { class: "row" }, toggles),
-        el("div", { class: "region-list" }, rows),
+        legend,
+        of > 1 ? el("div", { class: "region-list" }, rows) : null,
       ]),
     ]));
     this.actions.replaceChildren(
-      ...decided, el("span", { class: "gap" }),
+      ...decided, ...rest, el("span", { class: "gap" }),
       button("back", "Back", () => this.go(-1)), button("next", "Next", () => this.go(1)), button("undo", "Undo", () => this.undo()),
       actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys" }),
     );
-    this.live.textContent = `${item.filepath}, ${rows.length} doubtful regions`;
+    this.stage.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+    this.live.textContent = `${item.filepath}, region ${this.region?.number || 0} of ${of}`;
     const next = this.data.items[this.at + 1];
     if (next) for (const name of MASK_LAYERS) new Image().src = this.layerOf(next.sample, name);
   }
 
+  asked(names) {
+    const { number, given, suggested } = this.region;
+    const of = this.card.regions.length > 1 ? `Region ${number} of ${this.card.regions.length}: ` : "";
+    return [el("span", { text: `${of}drawn as ` }), el("span", { class: "given", text: names[given] }), el("span", { text: ", looks like " }), el("span", { class: "suggested", text: names[suggested] })];
+  }
+
   // A region close up with one outline: what was given, or what is suggested.
-  closeUp([x1, y1, x2, y2], name) {
+  closeUp([x1, y1, x2, y2], name, text) {
     const { width, height, sample } = this.card;
     const side = Math.min(Math.max(CLOSE * Math.max((x2 - x1) * width, (y2 - y1) * height), LEAST_CLOSE), Math.max(width, height));
     const start = (from, to, length) => Math.max(0, Math.min(length - side, ((from + to) * length - side) / 2));
@@ -131,14 +154,39 @@ class MaskBench {
     const share = (pixels) => `${(100 * pixels) / side}%`;
     const style = `width:${share(width)};height:${share(height)};left:${share(-left)};top:${share(-top)}`;
     const sources = [this.server.image(sample, 1024), this.layerOf(sample, name)];
-    return el("span", { class: `close-up ${name}` }, sources.map((src) => el("img", { src, alt: "", style })));
+    return el("figure", {}, [
+      el("span", { class: `close-up ${name}` }, sources.map((src) => el("img", { src, alt: "", style }))), el("figcaption", { text }),
+    ]);
   }
 
-  toggle(number) {
-    if (!this.card?.regions.some((one) => one.number === number)) return;
-    if (this.taken.has(number)) this.taken.delete(number);
-    else this.taken.add(number);
+  look(number) {
+    const found = this.card?.regions.find((one) => one.number === number);
+    if (!found) return;
+    this.region = found;
     this.draw();
+  }
+
+  // The region in view is taken or left; the next one that nothing is said of comes, or the mask is decided.
+  say(isTaken) {
+    this.said.set(this.region.number, isTaken);
+    const { regions } = this.card;
+    const from = regions.indexOf(this.region);
+    const open = [...regions.slice(from), ...regions.slice(0, from)].find(({ number }) => !this.said.has(number));
+    if (open) this.look(open.number);
+    else this.send([...this.said.values()].some(Boolean) ? "relabel" : "keep");
+  }
+
+  rest(isTaken) {
+    if (!this.region) return;
+    for (const { number } of this.card.regions) if (!this.said.has(number)) this.said.set(number, isTaken);
+    this.say(isTaken);
+  }
+
+  decide(decision) {
+    if (!this.card || this.isSending) return;
+    const isOfRegion = this.region && ["relabel", "keep"].includes(decision);
+    if (isOfRegion) this.say(decision === "relabel");
+    else if (decision !== "relabel") this.send(decision);
   }
 
   show(name) {
@@ -151,12 +199,11 @@ class MaskBench {
     this.open();
   }
 
-  async decide(decision) {
+  async send(decision) {
     const { item } = this;
-    if (!this.card || this.isSending) return;
     this.isSending = true;
     const { dataset } = this.data.connection;
-    const labels = decision === "relabel" ? [...this.taken].sort((a, b) => a - b) : null;
+    const labels = decision === "relabel" ? [...this.said].filter(([, isTaken]) => isTaken).map(([number]) => number).sort((a, b) => a - b) : null;
     try {
       const kept = await this.server.post("mask-verdict", { dataset, audit: this.data.audit, sample: item.sample, decision, labels, reviewer: this.data.reviewer });
       this.isSending = false; // the next mask is not decided before its card is here
@@ -173,6 +220,12 @@ class MaskBench {
   }
 
   async undo() {
+    const newest = this.item?.decision ? undefined : [...(this.said || []).keys()].pop();
+    if (newest !== undefined) {
+      this.said.delete(newest);
+      this.look(newest);
+      return;
+    }
     try {
       const { sample } = await this.server.post("mask-undo", { audit: this.data.audit, reviewer: this.data.reviewer });
       const at = this.data.items.findIndex((item) => item.sample === sample);
@@ -195,9 +248,9 @@ class MaskBench {
     if (!this.card || this.box.offsetParent === null || keyOfLayer(this.layer, event) || event.repeat) return;
     const key = event.key.toLowerCase();
     const id = this.keymap.idOf(key);
-    const others = { back: () => this.go(-1), next: () => this.go(1), undo: () => this.undo() };
+    const others = { back: () => this.go(-1), next: () => this.go(1), undo: () => this.undo(), all: () => this.rest(true), rest: () => this.rest(false) };
     if (key === "?") this.help();
-    else if (/^[1-9]$/.test(key) && !this.keymap.isOff) this.toggle(Number(key));
+    else if (/^[1-9]$/.test(key) && !this.keymap.isOff) this.look(Number(key));
     else if (MASK_LAYERS.includes(id)) this.show(id);
     else if (id) (others[id] || (() => this.decide(id)))();
     else return;

@@ -23,6 +23,8 @@ SHOW = {
     "everything": "Everything",
     "decided": "Checked",
     "disputed": "People differ",
+    "copies": "Near duplicates",
+    "outliers": "Unlike all others",
 }
 WHERE: dict[str, dict[str, Any]] = {
     "suspects": {"undecided": True, "issues": True},
@@ -30,6 +32,8 @@ WHERE: dict[str, dict[str, Any]] = {
     "everything": {},
     "decided": {"decided": True},
     "disputed": {"disputed": True},
+    "copies": {"pictures": queues.COPIES},
+    "outliers": {"pictures": queues.OUTLIERS},
 }
 """What each choice asks of a queue."""
 SEARCH = "suspects_search"

@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app.panels import engine_settings, own_features, watching
+from app.panels import engine_settings, other_weights, own_features, watching
 from app.session import apart, readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
@@ -49,7 +49,7 @@ TIMES = {
     budgets.OVERNIGHT_S: "overnight",
     None: "until all is done",
 }
-OWN = "own"
+OWN, OTHER = "own", "other"
 FROM_SCRATCH = "the images, trained from scratch"
 DEVICES = {"auto": "automatic: a GPU if there is one", "cpu": "CPU", "cuda": "GPU (CUDA)"}
 SEEN = "audit_engines_seen"
@@ -94,29 +94,33 @@ def backbones_here() -> list[str]:
 def choose_view(dataset: Dataset, place: DeltaGenerator) -> str | None:
     """What the engines look at: ``AUTO``, a backbone, ``NO_BACKBONE`` or the key of own features that are kept.
 
-    None while a person says where other features of their own are.
+    None while a person says where other weights, or features of their own, are.
     """
     kept = {source.key: source for source in features.own(dataset.id)}
-    if (added := st.session_state.pop(own_features.CHOSEN, None)) in kept:
-        st.session_state["audit_backbone"] = added
+    networks = backbones_here()
+    for added in (st.session_state.pop(panel.CHOSEN, None) for panel in (own_features, other_weights)):
+        if added in [*networks, *kept]:
+            st.session_state["audit_backbone"] = added
     titles = {
         AUTO: "what suits these images",
         NO_BACKBONE: FROM_SCRATCH,
+        OTHER: "another network: fetch its weights, or drop a file with them …",
         OWN: "other features of your own …",
     }
     titles |= {key: own_features.title(source) for key, source in kept.items()}
     backbone = place.selectbox(
         "What the engines look at",
-        [AUTO, *backbones_here(), NO_BACKBONE, *kept, OWN],
+        [AUTO, *networks, NO_BACKBONE, *kept, OTHER, OWN],
         format_func=lambda name: titles.get(name, f"features of {name.replace(',', ' and ')}"),
         key="audit_backbone",
         help="Features are what a network that was trained on millions of photos sees in an image. It looks at "
         "every image once, before the engines start; later audits use the same.",
     )
-    if backbone != OWN:
-        return backbone
-    own_features.add(dataset)
-    return None
+    if backbone == OWN:
+        own_features.add(dataset)
+    elif backbone == OTHER:
+        other_weights.add()
+    return None if backbone in (OWN, OTHER) else backbone
 
 
 @dataclass(frozen=True)

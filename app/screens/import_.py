@@ -20,7 +20,8 @@ from auditor import jobs
 from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION, TASKS
 
 FOUND = "import_found"
-CHOSEN, UPLOAD, PATH = "import_chosen", "upload", "path"
+CHOSEN, FOLDER, UPLOAD, PATH = "import_chosen", "folder", "upload", "path"
+ANOTHER = "import_another"
 LOOKED_AT = "import_looked_at"
 """The choice and options that the preview was made of, or that were imported."""
 Find = Callable[[], tuple[str, str | None]]
@@ -50,10 +51,19 @@ TASK_WORDS = {
 
 def choose_source() -> tuple[object, Find] | None:
     """What was chosen last, apart from everything else, and what finds (path to import, the upload it is)."""
-    upload_tab, path_tab = st.tabs(["Upload", "Path on this server"])
+    folder_tab, upload_tab, path_tab = st.tabs(["A folder", "A zip or a table", "Path on this server"])
+    with folder_tab:
+        files = st.file_uploader(
+            "Drop a folder of pictures here, with all that lies in it, or choose it",
+            accept_multiple_files="directory",
+            max_upload_size=allowed.max_upload_mb(),
+            key="import_folder",
+            on_change=_choose,
+            args=(FOLDER,),
+        )
     with upload_tab:
         file = st.file_uploader(
-            "Drag a file here: a zip of class folders, or a CSV, TSV or Parquet",
+            "Drop a zip of class folders here, or a CSV, TSV, Excel or Parquet table",
             type=list(allowed.UPLOAD_KINDS),
             max_upload_size=allowed.max_upload_mb(),
             key="import_file",
@@ -81,6 +91,8 @@ def choose_source() -> tuple[object, Find] | None:
         ).strip()
         st.caption("Paths must be inside " + ", ".join(plain(str(root)) for root in allowed.roots()))
     chosen = st.session_state.get(CHOSEN)
+    if chosen == FOLDER and files:
+        return tuple(one.file_id for one in files), partial(keep_folder, files)
     if chosen == UPLOAD and file is not None:
         return file.file_id, partial(keep_upload, file)
     return (typed, partial(allowed_path, typed)) if chosen == PATH and typed else None
@@ -115,6 +127,12 @@ def show_layouts() -> None:
 def keep_upload(file: UploadedFile) -> tuple[str, str | None]:
     """(path, the same path) of an upload, written below the home."""
     path = str(allowed.keep_upload(file.name, file, file.size))
+    return path, path
+
+
+def keep_folder(files: list[UploadedFile]) -> tuple[str, str | None]:
+    """(path, the same path) of a folder, written below the home as it was."""
+    path = str(allowed.keep_folder([(one.name, one, one.size) for one in files]))
     return path, path
 
 
@@ -275,12 +293,25 @@ def offer_import(found: dict[str, Any]) -> None:
         options = found["options"] | {"image_size": size, "skip_bad": skip}
         arguments = {"source": found["source"], "options": options, "upload": found["upload"]}
         jobs.start("import", name, arguments=arguments)
-        del st.session_state[FOUND]
+        for key in (FOUND, CHOSEN, LOOKED_AT, ANOTHER):
+            st.session_state.pop(key, None)
         st.rerun()
+
+
+def is_result() -> bool:
+    """Whether imports are under way or succeeded and nobody asked for another: the page is about them then."""
+    seen = jobs.listed("import")
+    is_well = all(one.state == "finished" or not one.is_over for one in seen)
+    return bool(seen) and is_well and not st.session_state.keys() & {FOUND, CHOSEN, ANOTHER}
 
 
 state.head("Import")
 importing.draw_jobs()
+if is_result():
+    if st.button("Import another dataset", key="import_again", icon=":material/add:"):
+        st.session_state[ANOTHER] = True
+        st.rerun()
+    st.stop()
 with shown():
     chosen = choose_source()
     options = choose_options()

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Hashable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app.panels import downloads, fiftyone, judging, random_looks
-from app.session import readers, sign_in, state, words
+from app import components
+from app.panels import charts, downloads, fiftyone, judging, random_looks
+from app.session import readers, sign_in, state
 from app.session.access import OWNER
 from app.session.failures import shown
 from app.session.words import plain
-from auditor.audits import statements
+from auditor.audits import arrays, statements
+from auditor.catalog import scores
+from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.numbers import figure, number_text
 from auditor.numbers import listing
+from auditor.numbers.auditing import TOGETHER
 from auditor.review import blind
 
 MOST_LISTED = 2_000
+MOST_POINTS = 2_000
+"""Of the numbers that are no suspects, in the chart."""
 ALIKE = 4
 """Samples beside each number to compare with."""
 SUSPECTS, SAMPLE, DONE = "Suspects", "Random sample", "Checked"
@@ -34,7 +41,7 @@ def alike(dataset: Dataset, audit: Audit, sample_id: int, number: float, kind: s
     return {"kind": kind, "title": f"Trusted, near {figure(number)}", "samples": samples}
 
 
-def asked(dataset: Dataset, audit: Audit, row: dict[str, Any]) -> dict[str, Any]:
+def asked(dataset: Dataset, audit: Audit, row: dict[Hashable, Any]) -> dict[str, Any]:
     """A suspect as the screen shows it: its number, the suggested one, and what to compare it with."""
     sample, given, suggested = int(row["sample_id"]), float(row["given"]), float(row["suggested"])
     between = f"{figure(row['suggested_low'])} to {figure(row['suggested_high'])}"
@@ -47,6 +54,7 @@ def asked(dataset: Dataset, audit: Audit, row: dict[str, Any]) -> dict[str, Any]
             {"kind": "suggested", "title": "Suggested", "note": between, "value": figure(suggested)},
         ],
         "number": given,
+        "suggested": suggested,
         "alike": [
             alike(dataset, audit, sample, given, "given"),
             alike(dataset, audit, sample, suggested, "suggested"),
@@ -54,24 +62,49 @@ def asked(dataset: Dataset, audit: Audit, row: dict[str, Any]) -> dict[str, Any]
     }
 
 
-def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
-    """The most suspicious number that nobody has decided on."""
-    page = listing.suspects(dataset, audit, top=MOST_LISTED).page
-    waiting, suspects = page[page.decision.isna()], page[page.is_label_issue]
-    row = None if waiting.empty else {str(name): value for name, value in waiting.iloc[0].items()}
-    item = None if row is None else asked(dataset, audit, row)
-    if item is not None:
-        checked = words.count(suspects.decision.notna().sum())
-        item["progress"] = f"{checked} of {words.plural(len(suspects), 'suspect')} checked"
-    judging.ask(
-        dataset,
-        "numbers_bench",
-        partial(judging.decide_number, dataset, audit, reviewer),
-        item=item,
-        actions=judging.on_number(float(row["suggested"])) if row is not None else [],
-        finished="Every number of this list is checked.",
-        can_undo=len(waiting) < len(page),
+def points(dataset: Dataset, audit: Audit) -> pd.DataFrame:
+    """sample, given, predicted and kind of numbers, to draw: every suspect, and others evenly spread."""
+    table = readers.score_table(audit)
+    samples, suspects = table.sample_id.to_numpy(), table.is_label_issue.to_numpy(dtype=bool)
+    kept = suspects | (np.arange(len(table)) % -(-len(table) // MOST_POINTS) == 0)
+    found = pd.DataFrame(
+        {
+            "sample": samples,
+            "given": readers.given_numbers(dataset)[samples],
+            "predicted": np.asarray(arrays.array(audit.id, TOGETHER, "predicted"))[samples],
+            "kind": np.where(suspects, "suspect", "other label"),
+        }
     )
+    return found[kept].dropna()
+
+
+def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
+    """The most suspicious numbers that nobody has decided on, beside all of them against what is predicted."""
+    page = listing.suspects(dataset, audit, top=MOST_LISTED).page
+    waiting = page[page.decision.isna()]
+    bench, beside = st.columns([2.6, 1], gap="medium")
+    with beside:
+        st.subheader("Given against predicted", anchor=False)
+        chart = charts.given_chart(points(dataset, audit))
+        chosen = st.altair_chart(chart, on_select="rerun", key="numbers_points", selection_mode="point")
+        st.caption(f"{plain(statements.noise_rate_now(audit).sentence)} Click on a point to see its picture.")
+    if picked := [one["sample"] for one in chosen["selection"]["point"]]:
+        first = listing.with_numbers(dataset, audit, ask(scores.page_of, audit, picked[:1]))
+        waiting = pd.concat([first, waiting[waiting.sample_id != picked[0]]])
+    rows = waiting.head(judging.AT_ONCE).to_dict("records")
+    with bench:
+        components.judge(
+            key="numbers_bench",
+            connection=readers.connection(dataset),
+            reviewer=reviewer,
+            items=[asked(dataset, audit, row) for row in rows],
+            left=int(waiting.is_label_issue.sum()),
+            noun="suspect",
+            actions=judging.ON_NUMBER,
+            finished="Every number of this list is checked.",
+            last=len(waiting) < len(page),
+            audit_id=audit.id,
+        )
 
 
 def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:
@@ -119,7 +152,6 @@ with shown():
         decided(dataset, audit)
     else:
         review(dataset, audit, reviewer)
-        st.caption(plain(statements.noise_rate_now(audit).sentence))
 if sign_in.may(OWNER):
     with shown(), st.expander("FiftyOne", icon=":material/open_in_new:"):
         fiftyone.draw(dataset)

@@ -360,6 +360,7 @@ def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
             reviewer=said.reviewer,
             label=said.label,
             labels=said.labels,
+            number=said.number,
             source=RULING if said.ruling else "app",
             batch=said.batch,
             note=said.note or None,

@@ -33,6 +33,8 @@ class Where(Body):
     engine: Text | None = None
     region: Region | None = None
     disputed: StrictBool | None = None
+    pictures: Literal["copies", "outliers"] | None = None
+    """Whose pictures are conspicuous, whatever their label."""
     by: Text | None = None
     search: Text | None = None
     sort: Literal["files"] | None = None

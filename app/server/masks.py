@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import colorsys
 import io
 from collections.abc import Mapping
 from typing import Any
@@ -22,17 +23,24 @@ from auditor.pictures.decoding import placed
 from auditor.pictures.masks import IGNORED
 from auditor.review import decisions, schema
 
-GIVEN, SUGGESTED, DOUBT = "given", "suggested", "doubt"
-LAYERS = (GIVEN, SUGGESTED, DOUBT)
+GIVEN, SUGGESTED, DOUBT, CLASSES = "given", "suggested", "doubt", "classes"
+LAYERS = (GIVEN, SUGGESTED, DOUBT, CLASSES)
 COLOURS = {GIVEN: (255, 140, 0), SUGGESTED: (0, 170, 255), DOUBT: (230, 0, 60)}
 """Given is orange and suggested is blue, as on every screen; doubt is red."""
+OF_CLASSES = np.array(
+    [[255 * part for part in colorsys.hls_to_rgb(0.618 * label % 1, 0.5, 0.75)] for label in range(256)],
+    np.uint8,
+)
+"""(256, 3) a colour for each class of a mask: hues a golden section apart, so that neighbours differ most."""
 DRAWN_SIDE = 720
 """Pixels that an outline is drawn at, at least."""
-MOST_ALPHA = 190
+MOST_ALPHA = 102
+"""Of what lies over the photo as a surface: 40 %, so that the photo stays what one sees."""
 
 
 def layer(audit_id: int, sample_id: int, name: str) -> bytes:
-    """A transparent PNG of the shape of the picture: outlines of the given or suggested classes, or doubt as heat.
+    """A transparent PNG of the shape of the picture: outlines of the given or suggested classes, doubt in red, or
+    the given classes in their colours.
 
     Raises:
         NotFoundError: no such audit, sample or layer.
@@ -43,6 +51,8 @@ def layer(audit_id: int, sample_id: int, name: str) -> bytes:
     if name == DOUBT:
         heat = _inner(np.asarray(found.doubt[sample_id]), sample)
         alpha = np.where(given == IGNORED, 0, heat.astype(np.float32) / 255 * MOST_ALPHA)
+    elif name == CLASSES:
+        alpha = np.where(given == IGNORED, 0, MOST_ALPHA)
     elif name in LAYERS:
         suggested = _inner(np.asarray(found.suggested[sample_id]), sample)
         times = max(1, -(-DRAWN_SIDE // max(given.shape)))
@@ -54,7 +64,7 @@ def layer(audit_id: int, sample_id: int, name: str) -> bytes:
     else:
         raise NotFoundError(f"There is no layer {name!r}; there are {', '.join(LAYERS)}.")
     pixels = np.zeros((*alpha.shape, 4), np.uint8)
-    pixels[..., :3], pixels[..., 3] = COLOURS[name], alpha
+    pixels[..., :3], pixels[..., 3] = OF_CLASSES[given] if name == CLASSES else COLOURS[name], alpha
     stream = io.BytesIO()
     Image.fromarray(pixels).save(stream, "PNG", compress_level=1)
     return stream.getvalue()
@@ -88,11 +98,14 @@ def _at(mask: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
 
 
 def card(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The doubtful regions of one mask, with their boxes as shares of the picture, and the decision that counts."""
+    """The doubtful regions of one mask, with their boxes as shares of the picture, its classes with their colours,
+    and the decision that counts.
+    """
     body = schema.read(bodies.Card, payload)
     dataset, sample = _sample(body.audit, body.sample)
     regions = deciding.regions_of(dataset, body.audit, body.sample)
-    judged = int((np.asarray(results.given_masks(dataset)[body.sample]) != IGNORED).sum())
+    given = np.asarray(results.given_masks(dataset)[body.sample])
+    judged = int((given != IGNORED).sum())
     left, top, width, height = placed(sample.original_width, sample.original_height, dataset.height)
     rows = []
     for one in regions:
@@ -109,6 +122,10 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
         "width": sample.original_width,
         "height": sample.original_height,
         "regions": rows,
+        "classes": [
+            {"label": one, "colour": "#" + OF_CLASSES[one].tobytes().hex()}
+            for one in np.unique(given[given != IGNORED]).tolist()
+        ],
         "decision": None if row is None else row.decision,
         "reviewer": None if row is None else row.reviewer,
         "taken": list(row.labels or []) if row is not None and is_of_this else None,
@@ -130,7 +147,7 @@ def record(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Take back the reviewer's newest decision; the sample that is to be decided again, or None."""
+    """Take back the reviewer's newest decision, on a mask or a number; the sample to decide again, or None."""
     body = schema.read(bodies.Undo, payload)
     audit = reading.audit(body.audit)
     undone = decisions.undo_last(audit.dataset_id, body.reviewer)

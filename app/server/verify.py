@@ -47,7 +47,14 @@ def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
     token = str(verdict.get("token"))
     try:
         said = schema.read(schema.BlindVerdict, verdict)
-        asks = blind.record(said.draw, said.sample, said.decision, label=said.label, reviewer=said.reviewer)
+        asks = blind.record(
+            said.draw,
+            said.sample,
+            said.decision,
+            label=said.label,
+            number=said.number,
+            reviewer=said.reviewer,
+        )
     except CatalogError:  # no word against this verdict: the browser keeps it and sends it again
         raise
     except AuditorError as error:

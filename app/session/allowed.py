@@ -129,11 +129,7 @@ def keep_upload(name: str, stream: BinaryIO, size: int, *, kinds: Sequence[str] 
     Raises:
         ImportRefusedError: too large, or of a kind that is not imported.
     """
-    if size > max_upload_mb() * 2**20:
-        raise ImportRefusedError(
-            f"The upload has {size / 2**20:,.0f} MB, more than the {max_upload_mb():,} MB allowed; "
-            "copy it to the server and name its path."
-        )
+    _refuse_large(size)
     base = Path(name.replace("\\", "/")).name
     suffix = Path(base).suffix.lower()
     if suffix.lstrip(".") not in kinds:
@@ -146,6 +142,39 @@ def keep_upload(name: str, stream: BinaryIO, size: int, *, kinds: Sequence[str] 
     with (folder / f"{stem}{suffix}").open("wb") as file:
         shutil.copyfileobj(stream, file)
     return folder / f"{stem}{suffix}"
+
+
+def keep_folder(files: Sequence[tuple[str, BinaryIO, int]]) -> Path:
+    """Write a folder below the home and return its path: (path within it, content, bytes) of each file.
+
+    Raises:
+        ImportRefusedError: too large.
+    """
+    _refuse_large(sum(size for _, _, size in files))
+    folder = settings().uploads / secrets.token_hex(6)
+    for name, stream, _ in files:
+        inside = [part for part in re.split(r"[/\\]", name) if part not in ("", ".", "..")]
+        # A file without a folder stands beside those that have one.
+        place = folder.joinpath(*(inside if len(inside) > 1 else ("dropped", *inside)))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with place.open("wb") as file:
+            shutil.copyfileobj(stream, file)
+    tops = list(folder.iterdir())
+    if len(tops) == 1:
+        return tops[0]
+    whole = folder / "dropped folders"
+    whole.mkdir()
+    for one in tops:
+        one.rename(whole / one.name)
+    return whole
+
+
+def _refuse_large(size: int) -> None:
+    if size > max_upload_mb() * 2**20:
+        raise ImportRefusedError(
+            f"The upload has {size / 2**20:,.0f} MB, more than the {max_upload_mb():,} MB allowed; "
+            "copy it to the server and name its path."
+        )
 
 
 def forget_upload(path: str) -> None:

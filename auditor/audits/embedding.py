@@ -128,6 +128,15 @@ def neighbor_table(
     return engine_bridge.nearest(embeddings, num_neighbors).astype(np.int32, copy=False)
 
 
+def mean_distances(embeddings: NDArray[np.floating], near: NDArray[np.integer]) -> NDArray[np.float32]:
+    """(N,) mean cosine distances, in [0, 2], of (N, D) rows to those of ``near`` (N, k)."""
+    points = _unit_rows(embeddings)
+    found = np.zeros(len(points), dtype=np.float32)
+    for others in np.asarray(near).T:
+        found += 1 - np.einsum("nd,nd->n", points, points[others])
+    return found / max(1, near.shape[1])
+
+
 def neighbour_seconds(num_rows: int, num_features: int) -> float:
     """How long ``neighbor_table`` takes on this machine, by a search for a few rows among random ones."""
     if num_rows < PROBED_FROM:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from auditor.audits import arrays
-from auditor.audits.embedding import nearest_neighbors
+from auditor.audits.embedding import mean_distances, nearest_neighbors
 from auditor.catalog import audits, claims, datasets, reviews, scores
 from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Review
@@ -31,6 +31,10 @@ MOST_ALIKE = 60
 """Nearest samples of one: a page of the grid."""
 NAMES_SAMPLES = ("#", "~")
 """What a search begins with that names a sample by its number: the sample, or those like it."""
+COPIES, OUTLIERS = "copies", "outliers"
+"""Queues of pictures that are conspicuous for themselves, whatever their label."""
+LONE_SHARE, LEAST_LONE = 0.02, 12
+"""Share of the pictures that are the least like the others, and how many they are at least."""
 MOST_PAGES_SEARCHED = 40
 """Pages that are searched for samples on which one engine differs, before the queue counts as ended."""
 
@@ -145,6 +149,8 @@ def suspect_filter(
     if where.get("disputed"):
         disputed = set(decision_log.disputed(audit.dataset_id))
         ids = sorted(disputed if ids is None else disputed & set(ids))[:MAX_SELECTED]
+    if where.get("pictures") == OUTLIERS:
+        ids = sorted(set(outliers(audit)) if ids is None else set(outliers(audit)) & set(ids))
     if search[:1] in NAMES_SAMPLES:
         asked = [int(search[1:])] if search[1:].isdecimal() else []
         if search.startswith("~"):
@@ -155,6 +161,7 @@ def suspect_filter(
         suggested_label=where.get("suggested"),
         split=where.get("split"),
         only_issues=bool(where.get("issues")),
+        only_copies=where.get("pictures") == COPIES,
         only_undecided=bool(where.get("undecided")),
         only_decided=bool(where.get("decided")),
         min_agreement=where.get("agreement"),
@@ -190,6 +197,24 @@ def _alike(home: Settings, audit_id: int, version: str, sample_id: int) -> list[
     at = int(np.searchsorted(same, sample_id))
     near, _ = nearest_neighbors(points[same], np.array([at]), num_neighbors=MOST_ALIKE)
     return [sample_id, *same[near[0]].tolist()]
+
+
+def outliers(audit: Audit) -> list[int]:
+    """The samples that are least like all others: those whose nearest are farthest away, at most a page.
+
+    Near is by cosine in the audit's features, else in what its first engine learned.
+    """
+    return _outliers(settings(), audit.id, str(audit.finished_at))
+
+
+@functools.lru_cache(maxsize=8)
+def _outliers(home: Settings, audit_id: int, version: str) -> list[int]:  # noqa: ARG001
+    space = arrays.nearness_of(audit_id)
+    if not space:
+        return []
+    away = mean_distances(arrays.embeddings(audit_id, space), arrays.array(audit_id, space, "neighbours"))
+    most = min(MAX_PAGE, max(LEAST_LONE, int(LONE_SHARE * len(away))))
+    return np.argsort(-away, kind="stable")[:most].tolist()
 
 
 def inside(audit: Audit, region: Mapping[str, Any]) -> NDArray[np.int64]:

@@ -61,6 +61,8 @@ class SuspectFilter:
     min_agreement: int | None = None
     """At least so many engines predict another label."""
     min_disagreement: float | None = None
+    only_copies: bool = False
+    """Only samples that have equal or nearly equal ones."""
     max_rank: int | None = None
     """Only the first so many of the ranking, such as the flags of a promise."""
     by_sample: bool = False
@@ -362,7 +364,7 @@ def _filtered(session: Session, audit: Audit, where: SuspectFilter, columns: lis
     )
     statement = select(*columns).select_from(ScoreTable).where(_of(audit.id))
     # A count of a million rows joins only what it asks about.
-    asks_samples = where.split is not None or where.filepath_has is not None
+    asks_samples = where.split is not None or where.filepath_has is not None or where.only_copies
     if asks_samples or any(getattr(one, "class_", None) is SampleTable for one in columns):
         statement = statement.join(SampleTable, same_sample)
     if where.only_undecided or where.only_decided or where.decided_by is not None:
@@ -376,6 +378,8 @@ def _filtered(session: Session, audit: Audit, where: SuspectFilter, columns: lis
         statement = statement.where(ScoreTable.suggested_label == where.suggested_label)
     if where.split is not None:
         statement = statement.where(SampleTable.split == where.split)
+    if where.only_copies:
+        statement = statement.where(SampleTable.duplicate_group.is_not(None))
     if where.only_issues:
         statement = statement.where(ScoreTable.is_label_issue)
     if where.only_undecided:

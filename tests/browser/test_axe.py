@@ -95,7 +95,7 @@ def open_import_preview(page: Any, server: Server) -> None:
         for name in ("cat/1.png", "dog/2.png"):
             members.writestr(name, picture.getvalue())
     upload = {"name": "pets.zip", "mimeType": "application/zip", "buffer": packed.getvalue()}
-    page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(upload)
+    page.locator(".st-key-import_file input[type=file]").set_input_files(upload)
     page.locator(".st-key-import_start button:enabled").wait_for(timeout=WAIT_MS)
 
 

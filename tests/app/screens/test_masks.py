@@ -8,9 +8,7 @@ import zipfile
 import numpy as np
 from PIL import Image
 
-from app.panels import judging
-from app.server import masks
-from auditor.ground.vocabulary import UNDO
+from app.server import masks, verify
 from auditor.masks import results
 from auditor.review import blind, decisions, verifying
 from tests.app.screens.opened import asked_of, made_by, open_page, press
@@ -30,24 +28,26 @@ def test_masks__a_random_sample_is_judged_without_a_suggestion(audited_masks: Au
     press(app, "Choose at random and start")
     (draw, first), (_, second) = blind.pending(dataset.id)
     asked = asked_of(app)
-    assert (asked["item"]["sample"], asked["item"]["draw"]) == (first, draw)
-    assert [layer.split("/")[-1] for layer in asked["item"]["layers"]] == ["given.png"]
+    item = asked["items"][0]
+    assert (item["sample"], item["draw"]) == (first, draw)
+    assert [layer.split("/")[-1] for layer in item["layers"]] == ["given.png"]
     answers = {one["button"]: one["name"] for one in asked["actions"]}
     for sample, button in ((first, "It is wrong"), (second, "It is right")):
-        said = {"draw": draw, "sample": sample, "name": answers[button], "number": None}
-        judging.judge_blind(dataset, "ada", said)
+        said = {"draw": draw, "sample": sample, "decision": answers[button], "reviewer": "ada"}
+        assert "error" not in verify.record({"verdicts": [said]})["results"][0]
     found = {i: (row.decision, row.kind, row.labels) for i, row in decisions.outcomes(dataset.id).items()}
     assert found == {first: ("relabel", "blind", None), second: ("keep", "blind", None)}
     assert verifying.rows(dataset.id).true_labels.tolist() == [-1, 0]
     assert masks.card({"audit": audited_masks.audit_id, "sample": first})["decision"] is None
     app.run()
-    assert asked_of(app)["item"] is None
+    assert asked_of(app)["items"] == []
+    last = asked_of(app)["last"]
     app.radio[0].set_value("Suspects").run()
     shown = {one["sample"]: one["decision"] for one in asked_of(app, "auditor_masks")["items"]}
     assert {i for i, decision in shown.items() if decision} == {second}, (
         "the first waits for its right regions"
     )
-    judging.judge_blind(dataset, "ada", {"name": UNDO})
+    verify.undo({"draw": last["draw"], "sample": last["sample"], "reviewer": "ada"})
     assert blind.pending(dataset.id) == [(draw, second)]
 
 

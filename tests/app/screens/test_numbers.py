@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.panels import judging
+from app.server import bench, masks, verify
 from app.session import readers
 from auditor.audits import plan
 from auditor.backbones import features
-from auditor.ground.vocabulary import UNDO
 from auditor.numbers import listing
 from auditor.review import blind, decisions, drawing
 from tests.app.screens.opened import asked_of, made_by, open_page, press
@@ -37,9 +36,17 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
 
     def answer(button: str, number: float | None = None) -> None:
         asked = asked_of(app)
-        named = {one["button"]: one for one in asked["actions"]}.get(button, {"name": button})
-        said = {"sample": asked["item"]["sample"], "draw": None, "number": number, **named}
-        judging.decide_number(dataset, audit, "ada", said)
+        item, takes = asked["items"][0], asked["takes"]
+        name = {one["button"]: one["name"] for one in asked["actions"]}.get(button, button)
+        said = {
+            "dataset": dataset.id,
+            "audit": asked["audit"],
+            "sample": item["sample"],
+            "reviewer": "ada",
+            "decision": takes if name == asked["typed"] else name,
+            "number": item["suggested"] if name == takes else number,
+        }
+        assert "error" not in bench.record({"verdicts": [said]})["results"][0]
         app.run()
 
     answer("Take suggestion")
@@ -49,7 +56,9 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
     assert decisions.outcomes(dataset.id)[int(worst.sample_id[1])].number == 12.5
     answer("Exclude")
     assert set(decisions.outcomes(dataset.id)) == set(WRONG)
-    answer(UNDO)
+    assert masks.undo({"audit": audit.id, "reviewer": "ada"}) == {"sample": int(worst.sample_id[2])}
+    app.run()
+    assert asked_of(app)["items"][0]["sample"] == int(worst.sample_id[2])
     assert set(decisions.outcomes(dataset.id)) == set(worst.sample_id[:2].tolist())
 
     app.radio[0].set_value("Random sample").run()
@@ -59,11 +68,12 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
     press(app, "Choose at random and start")
     (draw_id, first), *_ = blind.pending(dataset.id)
     asked = asked_of(app)
-    assert (asked["item"]["sample"], asked["item"]["draw"]) == (first, draw_id)
-    assert set(asked["item"]) == {"sample", "draw", "progress", "question", "number"}, "nothing is told"
-    assert asked["item"]["number"] is None
-    said = {"sample": first, "draw": draw_id, "name": asked["typed"], "number": 2.0 * first}
-    judging.judge_blind(dataset, "ada", said)
+    item = asked["items"][0]
+    assert (item["sample"], item["draw"], asked["left"]) == (first, draw_id, 3)
+    assert set(item) == {"sample", "draw", "question", "number"}, "nothing is told"
+    assert (item["number"], asked["takes"]) == (None, None)
+    said = {"sample": first, "draw": draw_id, "decision": asked["typed"], "number": 2.0 * first}
+    assert "error" not in verify.record({"verdicts": [said | {"reviewer": "ada"}]})["results"][0]
     verdict = decisions.outcomes(dataset.id)[first]
     assert (verdict.draw_id, verdict.number) == (draw_id, 2.0 * first)
     assert blind.num_judged(dataset.id) == 1

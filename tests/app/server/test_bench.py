@@ -11,6 +11,7 @@ import pytest
 
 from app.server import bench, geometry
 from auditor.audits import arrays, queues, settle
+from auditor.audits.embedding import mean_distances
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.ground.errors import NotFoundError
@@ -407,6 +408,27 @@ def test_cards__one_pair_of_classes_by_expected_corrections_and_what_waits_is_pa
     first = bench.cards(asked)
     on_cards = sum(count for count in _pairs(1) if count >= bench.LEAST_ON_CARD)
     assert (first["cards"], first["singles"]) == (len(set(seen)) - 1, whole - on_cards)
+
+
+def test_queue__pictures_unlike_all_others_and_near_duplicates() -> None:
+    points, near = (
+        arrays.embeddings(1, arrays.nearness_of(1)),
+        arrays.array(1, arrays.nearness_of(1), "neighbours"),
+    )
+    away = mean_distances(points, near)
+
+    def samples(pictures: str) -> list[int]:
+        asked = {"audit": 1, "where": {"pictures": pictures}, "limit": 300}
+        found = [one["sample"] for one in bench.queue(asked)["items"]]
+        assert bench.queue_size(asked)["total"] == len(found)
+        return found
+
+    lone = samples("outliers")
+    assert len(lone) == queues.LEAST_LONE
+    assert away[lone].min() >= np.delete(away, lone).max()
+    with session() as open_session:
+        copies = datasets.duplicates(open_session, 1)
+    assert sorted(samples("copies")) == sorted(copies.sample_id)
 
 
 def _pairs(audit_id: int) -> list[int]:

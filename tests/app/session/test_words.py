@@ -65,6 +65,21 @@ def test_keep_upload__too_large_or_of_another_kind_is_refused(
     assert not (home / "uploads").exists()
 
 
+def test_keep_folder__files_keep_their_places_and_none_leads_elsewhere(home: Path) -> None:
+    def kept(*names: str) -> tuple[Path, list[str]]:
+        path = allowed.keep_folder([(name, io.BytesIO(b"x"), 1) for name in names])
+        assert path.parent.parent == home / "uploads"
+        found = sorted(str(one.relative_to(path)) for one in path.rglob("*") if one.is_file())
+        allowed.forget_upload(str(path))
+        assert not path.exists()
+        return path, found
+
+    path, found = kept("pets/cat/1.jpg", "../../dogs/2.jpg")
+    assert (path.name, found) == ("dropped folders", ["dogs/2.jpg", "pets/cat/1.jpg"])
+    path, found = kept("pets/cat/1.jpg", "pets\\dog\\1.jpg")
+    assert (path.name, found) == ("pets", ["cat/1.jpg", "dog/1.jpg"])
+
+
 def test_keep_upload__the_name_cannot_lead_elsewhere(home: Path) -> None:
     path = allowed.keep_upload("../../..\\x/ü b.csv", io.BytesIO(b"a,b"), 3)
     assert path.parent.parent == home / "uploads"

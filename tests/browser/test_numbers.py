@@ -49,7 +49,7 @@ def test_numbers__from_the_suspects_to_the_cleaned_table(
     page.keyboard.press("w")  # means nothing now
     page.keyboard.press("j")
     page.get_by_role("img", name=f"Sample {second}", exact=True).wait_for(timeout=WAIT_MS)
-    assert set(decisions.outcomes(dataset.id)) == {first}
+    wait_until(lambda: set(decisions.outcomes(dataset.id)) == {first}, "the suggestion")
     settled(page)
     page.keyboard.press("l")
     page.get_by_label("Another number").fill("33.5")

@@ -177,7 +177,7 @@ class MaskBench {
   }
 
   rest(isTaken) {
-    if (!this.region) return;
+    if (!this.region || !this.card || this.isSending) return; // a key that comes late is for no region of the next mask
     for (const { number } of this.card.regions) if (!this.said.has(number)) this.said.set(number, isTaken);
     this.say(isTaken);
   }
@@ -220,6 +220,7 @@ class MaskBench {
   }
 
   async undo() {
+    if (this.isSending) return;
     const newest = this.item?.decision ? undefined : [...(this.said || []).keys()].pop();
     if (newest !== undefined) {
       this.said.delete(newest);

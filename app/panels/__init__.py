@@ -12,6 +12,7 @@ __all__ = [
     "importing",
     "jobs",
     "judging",
+    "other_weights",
     "own_features",
     "random_looks",
     "regions",

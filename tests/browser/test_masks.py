@@ -103,7 +103,8 @@ def test_masks__from_the_import_to_cleaned_pngs(
     assert findings_at_every_size(page, "masks-of-shapes", artifacts) == []
     regions = deciding.regions_of(dataset, audit_id, first)
     page.keyboard.press("w")  # only the largest is taken
-    page.keyboard.press("k")
+    if len(regions) > 1:
+        page.keyboard.press("k")
     page.locator(f"[data-testid=mask]:not([data-sample='{first}'])").wait_for(timeout=WAIT_MS)
     second = in_view(page)
     page.keyboard.press("e")

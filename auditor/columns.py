@@ -71,6 +71,12 @@ COLUMNS = (
         lambda row: row.sample.filepath,
     ),
     Column(
+        "split",
+        "text",
+        "the split that the source named; empty where it named none",
+        lambda row: row.sample.split or "",
+    ),
+    Column(
         "given_label",
         "text",
         "the label that was imported; never changed",

@@ -93,7 +93,7 @@ def add_label_issues(dataset_name: str, issues: pd.DataFrame, *, name: str = "da
 def _numbers_of(cells: pd.Series, dataset: Dataset) -> list[int]:
     """The classes that Datalab's cells name, or number where it was given numbers; -1 = none."""
     names = Names(dataset.class_names)
-    found = [names.number(str(cell)) for cell in cells]
+    found = [names.number(str(cell).removesuffix(".0")) for cell in cells]
     numbers = pd.to_numeric(cells, errors="coerce")
     if any(one is None for one in found) and numbers.isin(range(len(dataset.class_names))).all():
         return [int(number) for number in numbers]

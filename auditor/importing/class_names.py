@@ -153,7 +153,7 @@ def _joined(single: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
         for sign, parts in parts_by.items():
             are_classes = all(part in single for part in parts)
             recur = sign in (*SURE_SEPARATORS, ",") and all(used[sign, part] > 1 for part in parts)
-            if are_classes or recur or sign == "|":
+            if are_classes or recur or sign == "|" or (sign in ";," and all(map(str.isdecimal, parts))):
                 found[name] = parts
                 break
     return found
@@ -162,9 +162,10 @@ def _joined(single: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
 def _splits(name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     for sign in SEPARATORS:
         if sign in name:
-            parts = tuple(dict.fromkeys(normal(part) for part in name.split(sign)))
-            if len(parts) > 1 and all(parts):
-                yield sign, parts
+            parts = tuple(normal(part) for part in name.split(sign))
+            several = tuple(dict.fromkeys(parts))
+            if all(parts) and (len(several) > 1 or (sign in ";," and parts[0].isdecimal())):  # 0,0 as 1,0
+                yield sign, several if len(several) > 1 else parts
 
 
 def _merge_alike(single: Mapping[str, int], found: Meaning, merge: bool | None) -> None:

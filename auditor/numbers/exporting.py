@@ -26,7 +26,16 @@ from auditor.numbers.auditing import TOGETHER
 from auditor.review import decisions
 
 OURS = (
-    *("sample_id", "filepath", "given_label", "cleaned_label", "action", "is_label_issue", "trust_score"),
+    *(
+        "sample_id",
+        "filepath",
+        "split",
+        "given_label",
+        "cleaned_label",
+        "action",
+        "is_label_issue",
+        "trust_score",
+    ),
     *("suggested_label", "suggested_low", "suggested_high"),
     *("review_decision", "reviewer", "reviewed_at", "review_kind"),
 )
@@ -70,7 +79,8 @@ def export(
     if is_part_of(out, dataset.source):
         raise ExportRefusedError(f"{out} belongs to what {name} was imported from; choose another name.")
     standing = decisions.outcomes(dataset.id)
-    own = {column: f"source_{column}" if column in OURS else column for column in dataset.user_columns}
+    kept = [column for column in dataset.user_columns if column != "split"]
+    own = {column: f"source_{column}" if column in OURS else column for column in kept}
     actions: Counter[str] = Counter()
     with written_whole(out) as beside, beside.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter=SEPARATORS[out.suffix.lower()])
@@ -81,7 +91,8 @@ def export(
         for done, (sample, scored) in enumerate(zip(samples, said.rows(len(samples)), strict=True), start=1):
             decided = _decided(sample, standing.get(sample.sample_id))
             cells = {shown: (sample.extra or {}).get(column, "") for column, shown in own.items()}
-            cells |= {"sample_id": str(sample.sample_id), "filepath": sample.filepath} | scored | decided
+            cells |= {"sample_id": str(sample.sample_id), "filepath": sample.filepath}
+            cells |= {"split": sample.split or ""} | scored | decided
             writer.writerow([quoted(cells.get(column, "")) for column in names])
             actions[decided["action"]] += 1
             ticker.at(done)

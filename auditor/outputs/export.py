@@ -363,9 +363,10 @@ def _columns(sources: _Sources) -> list[str]:
 def _named_apart(dataset: Dataset) -> dict[str, str]:
     """The user's columns and their names in the export: ``action`` becomes ``source_action``, beside ours.
 
-    The columns that were imported as path and label are ours by another road where they have our name.
+    The columns that were imported as path, split and label are ours by another road where they have our name.
     """
     said_by_ours = {("filepath", dataset.path_column), ("given_label", dataset.label_column)}
+    said_by_ours |= {("split", "split")} - {("split", dataset.label_column)}
     own = [name for name in dataset.user_columns if (name, name) not in said_by_ours]
     own += [name for name in dataset.annotators or () if name not in dataset.user_columns]
     ours = columns.names()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.wording import did_you_mean
+from auditor.pictures.sources.layout import is_split
 from auditor.pictures.sources.rows import IMAGE_SUFFIXES, SourceInfo, printable
 
 PATH_NAMES = (
@@ -45,6 +47,21 @@ LABEL_NAMES = (
 )
 GIVEN = ("given_label", "noisy_label")
 """Columns that say that they are the labels, whatever other columns there are."""
+SPLIT_NAMES = (
+    "split",
+    "data_split",
+    "dataset_split",
+    "subset",
+    "data_set",
+    "dataset",
+    "set",
+    "partition",
+    "usage",
+)
+ANNOTATOR = re.compile(
+    r"(annotators?|raters?|readers?|labell?ers?|workers?|experts?|coders?|users?)[_\- ]?\w{1,2}"
+)
+"""Columns of several annotators: ``annotator1``, ``Rater B``."""
 DATA_AS_HEADER = "its first row looks like data; add a header row such as filepath,label"
 TRUE_WORDS = frozenset(["1", "1.0", "true", "yes", "y", "t", "x"])
 FALSE_WORDS = frozenset(["", "0", "0.0", "false", "no", "n", "f"])
@@ -97,11 +114,29 @@ def choose_column(
             f"{file} has no column that is clearly the {role}: {DATA_AS_HEADER}. {listed(columns)}"
         )
     if found is None:
+        people = [name for name in columns if role == "label" and ANNOTATOR.fullmatch(name.strip().lower())]
+        if len(people) > 1:
+            raise ImportRefusedError(
+                f"{file} has no column that is clearly the label; name the right one, or the annotators whose "
+                f"answers they are ({printable(', '.join(people), 100)}).",
+                field="annotators",
+            )
         raise ImportRefusedError(
             f"{file} has no column that is clearly the {role}; name the right one. {listed(columns)}",
             field=f"{role}_column",
         )
     return found
+
+
+def split_in(cells: Mapping[str, object], column: str | None) -> str | None:
+    """The split that a row names in that column, one of ``SPLIT_NAMES``.
+
+    Under ``split`` stands one whatever it is called; under the others, names that splits usually have alone.
+    """
+    if column is None or not isinstance(said := cells.get(column), str):
+        return None
+    name = said.strip()
+    return name if name and (column.strip().lower() == "split" or is_split(name)) else None
 
 
 def is_trusted(cell: object) -> bool:

@@ -82,7 +82,7 @@ class FolderSource:
                 yield Problem(inner, None, reason)
                 continue
             parts = inner.split("/")
-            if not self._is_image(location) or self.reading.is_mask(parts):
+            if not self._is_image(location) or self.reading.is_aside(parts):
                 self.ignored.append(inner)
                 continue
             if location == previous:

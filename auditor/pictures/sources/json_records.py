@@ -26,9 +26,11 @@ from auditor.pictures.sources.columns import (
     ID_NAMES,
     LABEL_NAMES,
     PATH_NAMES,
+    SPLIT_NAMES,
     choose_column,
     find_column,
     path_on_disk,
+    split_in,
 )
 from auditor.pictures.sources.folder import has_broken_text
 from auditor.pictures.sources.rows import SourceOptions, class_name, printable
@@ -61,6 +63,7 @@ class Records(Format):
         path = options.path_column or named or seen
         self._path = choose_column(file.name, self.columns, "path", path, ID_NAMES)
         self._label = self._label_column(options)
+        self._split = find_column([one for one in self.columns if one != self._label], SPLIT_NAMES)
         self.path_column, self.label_column = self._path, self._label
 
     def _label_column(self, options: SourceOptions) -> str:
@@ -98,15 +101,7 @@ class Records(Format):
             except ValueError as error:
                 problem = str(error)
             extra = {name: _cell(value.get(name)) for name in self.columns}
-            split = value.get("split")
-            yield Entry(
-                row,
-                self._path_of(value),
-                label,
-                split if isinstance(split, str) and split else None,
-                extra,
-                problem,
-            )
+            yield Entry(row, self._path_of(value), label, split_in(value, self._split), extra, problem)
 
     def rewritten(self, outcome: Outcome) -> str:
         """See ``Format``."""

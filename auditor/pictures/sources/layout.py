@@ -51,6 +51,7 @@ ROLES = {
     **dict.fromkeys(["annotations", "annotation", "ann", "labels", "label"], BOXES),
 }
 """Names of folders that are parts of a layout and no classes."""
+THUMBNAILS = frozenset(["thumbnails", "thumbnail", "thumbs", "thumb", "previews"])
 REMEDIES = {
     MASKS: "masks beside images: import them with the task segmentation",
     BOXES: "files of boxes beside images (VOC, YOLO); write them as COCO and import that file with boxes, or "
@@ -102,8 +103,8 @@ class Reading:
     """Whether each class has a folder a split in it."""
     is_deepest: bool = False
     """Whether the folder that holds a picture is its class."""
-    masks: frozenset[str] = frozenset()
-    """Folders in those of the classes that hold masks, in lower case."""
+    aside: frozenset[str] = frozenset()
+    """Folders of masks or thumbnails, which are left out, in lower case."""
     counts: Counter[Parts] | None = None
     """Pictures by folder."""
     because: str = ""
@@ -131,31 +132,32 @@ class Reading:
             return named[-1], split
         return rest[0], rest[1] if self.is_split_below and len(rest) > 1 else split
 
-    def is_mask(self, parts: list[str]) -> bool:
-        """Whether a file lies in a folder of masks, which is left out."""
-        return bool(self.masks) and any(part.lower() in self.masks for part in parts[:-1])
+    def is_aside(self, parts: list[str]) -> bool:
+        """Whether a file lies in a folder of masks or thumbnails, which is left out."""
+        return bool(self.aside) and any(part.lower() in self.aside for part in parts[:-1])
 
     def lines(self) -> list[str]:
         """The reading as a person checks it: a line a split with its classes, and what was left out."""
         found: dict[str | None, Counter[str | None]] = {}
         for folder, count in (self.counts or {}).items():
-            if not self.is_mask([*folder, ""]) and (meant := self.of([*folder, ""])) is not None:
+            if not self.is_aside([*folder, ""]) and (meant := self.of([*folder, ""])) is not None:
                 found.setdefault(meant[1], Counter())[meant[0]] += count
         return [*tree_lines(found), *self.left_out()]
 
     def left_out(self) -> list[str]:
-        """A line for each folder that means nothing, and one for masks."""
+        """A line for each folder that means nothing, and one for masks or thumbnails."""
         left = ["/".join(self.wrapper)] if self.wrapper else []
         left += [f"{split}/{'/'.join(inner)}" for split, inner in (self.inner or {}).items() if inner]
-        masked = sum(count for one, count in (self.counts or {}).items() if self.is_mask([*one, ""]))
+        aside = sum(count for one, count in (self.counts or {}).items() if self.is_aside([*one, ""]))
+        what = "mask" if MASKS in map(_role, self.aside) else "thumbnail"
         said = [f"wrapper {printable(one, 60)}/ left out" for one in left]
-        return said + ([f"{plural(masked, 'mask')} left out"] if masked else [])
+        return said + ([f"{plural(aside, what)} left out"] if aside else [])
 
     @property
     def is_plain(self) -> bool:
         """One folder a class and nothing else: there is nothing to say."""
         is_flat = all(len(folder) < 2 for folder in self.counts or ())
-        return is_flat and not (self.wrapper or self.inner is not None)
+        return is_flat and not (self.wrapper or self.aside or self.inner is not None)
 
 
 def tree_lines(found: Mapping[str | None, Mapping[str | None, int]]) -> list[str]:
@@ -240,15 +242,26 @@ def _masks_below(look: Look, layout: str | None) -> Reading | None:
             "segmentation folder by folder, or say that the first folders are the classes: masks are left out.",
             field="layout",
         )
-    pictures = {
-        folder: n for folder, n in look.folders.items() if not masks & {part.lower() for part in folder}
-    }
-    inside = Look(look.root, Counter(pictures), look.others, look.pictures)
-    for recognise in (_splits, _splits_below, _classes):
-        found = recognise(inside, layout)
-        if found is not None:
-            return replace(found, masks=masks)
-    return None
+    return _without(look, masks, layout)
+
+
+def _thumbnails(look: Look, layout: str | None) -> Reading | None:
+    """``thumbnails/`` beside classes or in them: small copies, where pictures elsewhere are called alike."""
+    there = {part for folder in look.folders for part in folder if part.lower() in THUMBNAILS}
+    if not there or layout is not None:
+        return None
+    if not _are_pairs(look, there):
+        raise _asked(look, f"{', '.join(sorted(there))} may hold small copies of the others")
+    return _without(look, frozenset(name.lower() for name in there), layout)
+
+
+def _without(look: Look, aside: frozenset[str], layout: str | None) -> Reading | None:
+    """The reading of what does not lie in folders of these names."""
+    kept = {one: count for one, count in look.folders.items() if not aside & {part.lower() for part in one}}
+    inside = Look(look.root, Counter(kept), look.others, look.pictures)
+    readings = (recognise(inside, layout) for recognise in (_splits, _splits_below, _classes))
+    found = next((one for one in readings if one is not None), None)
+    return None if found is None else replace(found, aside=aside)
 
 
 def _splits(look: Look, layout: str | None) -> Reading | None:
@@ -332,6 +345,7 @@ def _classes(look: Look, layout: str | None) -> Reading:
 RECOGNISERS: tuple[Callable[[Look, str | None], Reading | None], ...] = (
     _parts_of_tasks,
     _masks_below,
+    _thumbnails,
     _splits,
     _splits_below,
     _classes,
@@ -340,18 +354,19 @@ RECOGNISERS: tuple[Callable[[Look, str | None], Reading | None], ...] = (
 
 
 def _refuse_doubtful(look: Look, folders: list[Parts]) -> None:
-    """Ask where each of the first folders has folders in it that may be the classes, or is a numbered part."""
+    """Ask where a first folder has nothing but folders, which may be the classes, or all are numbered parts."""
     tops = {folder[0] for folder in folders}
     parts = [_PART.fullmatch(top.lower()) for top in tops]
     if len(tops) > 1 and all(parts) and len({part[1] for part in parts if part is not None}) == 1:
         raise _asked(look)
-    if all(len(folder) > 1 for folder in folders):
-        is_images = all(len(folder) == 2 and _role(folder[1]) == IMAGES for folder in folders)
-        beside = any(
-            len(one) > 1 and one[0] in tops and _role(one[1]) in (MASKS, BOXES) for one in look.others
-        )
-        if not is_images or beside:
-            raise _asked(look)
+    hold = {folder[0] for folder in folders if len(folder) == 1}
+    below = [folder for folder in folders if folder[0] not in hold]
+    is_images = all(len(folder) == 2 and _role(folder[1]) == IMAGES for folder in below)
+    beside = any(
+        len(one) > 1 and one[0] in tops - hold and _role(one[1]) in (MASKS, BOXES) for one in look.others
+    )
+    if below and (not is_images or beside):
+        raise _asked(look)
 
 
 def _of_task(look: Look, roles: set[str]) -> ImportRefusedError:

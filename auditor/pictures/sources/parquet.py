@@ -24,10 +24,12 @@ from auditor.pictures.sources.arrow_files import SPLITS_OF, STATE, ArrowFile, co
 from auditor.pictures.sources.columns import (
     GIVEN,
     LABEL_NAMES,
+    SPLIT_NAMES,
     choose_column,
     find_column,
     is_label_name,
     is_trusted,
+    split_in,
 )
 from auditor.pictures.sources.exports import is_own_export, review_of
 from auditor.pictures.sources.folder import has_broken_text
@@ -115,6 +117,7 @@ class ParquetSource:
             raise ImportRefusedError(
                 f"{name}: the annotators' columns declare other classes; write them alike."
             )
+        self._split = find_column([one for one in columns if one not in (path, label, true)], SPLIT_NAMES)
         self.info = SourceInfo(
             kind=kind,
             root=self.tree.root if self.tree else str(root),
@@ -198,7 +201,7 @@ class ParquetSource:
             review = review_of({c: _text(v) for c, v in cells.items()}) if self.info.is_own_export else None
         except ValueError as error:
             return Problem(file.name, row, str(error))
-        split = _text(cells.get("split")) or split_of(file)
+        split = split_in(cells, self._split) or split_of(file)
         # Files of different splits may name their images alike; paths that lead to one file may not.
         key = location if self.tree is not None else f"{split or ''}/{path}"
         again = book.again(file.name, path, key, row, label) if text else None

@@ -20,6 +20,7 @@ from auditor.pictures.sources.columns import (
     ID_NAMES,
     LABEL_NAMES,
     PATH_NAMES,
+    SPLIT_NAMES,
     choose_column,
     find_column,
     is_label_name,
@@ -27,6 +28,7 @@ from auditor.pictures.sources.columns import (
     listed,
     looks_like_data,
     path_on_disk,
+    split_in,
 )
 from auditor.pictures.sources.exports import is_own_export, review_of
 from auditor.pictures.sources.folder import has_broken_text
@@ -45,9 +47,9 @@ from auditor.pictures.sources.rows import (
 from auditor.pictures.sources.trees import Images, MissingError, PathError, ZipTree
 
 ONES, ZEROS = ("1", "1.0", "true", "yes"), ("", "0", "0.0", "-1", "-1.0", "false", "no")
-NO_CLASS = ("trusted", "split", "fold", "is_valid", "id", "index")
+NO_CLASS = ("trusted", "fold", "is_valid", "id", "index", *SPLIT_NAMES)
 """Columns that stand for no class, whatever they hold."""
-NO_LABEL = ("split", "fold", "is_valid", "subset", "set", "caption", "text", "description", "width", "height")
+NO_LABEL = ("fold", "is_valid", "caption", "text", "description", "width", "height", *SPLIT_NAMES)
 """Columns that are no labels, though there is no other one beside the paths."""
 BOX = frozenset(["xmin", "ymin", "xmax", "ymax"])
 ONE_CLASS = "one class per image can be audited"
@@ -93,6 +95,7 @@ class TableSource:
         true = options.true_label_column
         if true is not None:
             true = choose_column(name, header, "true-label", true, ())
+        self._split = find_column([one for one in header if one not in (path, label, true)], SPLIT_NAMES)
         self.info = SourceInfo(
             kind="zip" if isinstance(getattr(tree, "tree", tree), ZipTree) else "table",
             root=tree.root,
@@ -231,7 +234,7 @@ class TableSource:
             answers={one: said for one in self.info.annotators if (said := cell[one].strip())} or None,
             true_label=(cell[true_column].strip() or None) if true_column else None,
             trusted=trusted and label is not None,
-            split=cell.get("split", "").strip() or None,
+            split=split_in(cell, self._split),
             extra={column: cell[column] for column in self.info.user_columns},
             review=review,
         )

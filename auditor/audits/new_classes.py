@@ -6,7 +6,7 @@ from auditor.audits import settle
 from auditor.catalog import datasets, reading, reviews
 from auditor.catalog.db import session
 from auditor.ground.errors import ReviewError
-from auditor.ground.names import Names, normal
+from auditor.ground.names import Names, likeness, normal
 from auditor.ground.vocabulary import CLASSIFICATION
 
 MOST_LETTERS = 200
@@ -30,7 +30,7 @@ def add(dataset_name: str, class_name: str) -> list[str]:
             raise ReviewError(f"The labels of {dataset_name} are no classes; none can be added.")
         if not name or "\n" in name or len(name) > MOST_LETTERS:
             raise ReviewError(f"A class needs a name on one line, of at most {MOST_LETTERS} letters.")
-        if Names(names).number(name) is not None or name.casefold() in map(str.casefold, names):
+        if likeness(name) in map(likeness, names):
             raise ReviewError(f"{dataset_name} has a class {name!r} already; relabel to that one.")
         if all(map(str.isdecimal, names)) and not name.isdecimal():
             raise ReviewError(

@@ -7,7 +7,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-_SPACES = re.compile(r"[\s_]+")
+_SPACES = re.compile(r"[\s_]+|(?<=\w)-(?=\w)")
 
 
 def normal(text: str) -> str:
@@ -21,7 +21,7 @@ def normal(text: str) -> str:
 def likeness(name: str) -> str:
     """Equal for names that a person takes for one.
 
-    Case, spaces, underscores, invisible signs and zeros before a number do not count.
+    Case, spaces, underscores, hyphens, invisible signs and zeros before a number do not count.
     """
     text = name if name.isascii() else unicodedata.normalize("NFKC", name)
     seen = "".join(sign for sign in text if unicodedata.category(sign) != "Cf")

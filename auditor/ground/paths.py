@@ -30,21 +30,30 @@ class Paths:
     """Names of files, found by what somebody wrote for one."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        """``names`` are relative, parted by slashes."""
+        """``names`` are relative, parted by slashes; nothing is sorted before one is not found as it is."""
+        self._names = dict.fromkeys(names)
         self._by_stem: dict[str, list[str]] = defaultdict(list)
         self._by_number: dict[str, list[str]] = defaultdict(list)
-        for name in names:
+
+    def __contains__(self, text: str) -> bool:
+        """Whether a file is called exactly so."""
+        return text in self._names
+
+    def find(self, text: str) -> str | None:
+        """The file of that name, else the one that ``text`` may mean; None where it is none or several."""
+        if text in self._names:
+            return text
+        best = self._best(text)
+        return best[0] if len(best) == 1 else None
+
+    def _sort(self) -> None:
+        for name in self._names:
             _, stem, _ = _parts(name)
             self._by_stem[stem].append(name)
             if stem.isdecimal():
                 self._by_number[stem.lstrip("0")].append(name)
             if UPLOADED.match(stem):
                 self._by_stem[UPLOADED.sub("", stem, count=1)].append(name)
-
-    def find(self, text: str) -> str | None:
-        """The one file that ``text`` may mean; None where it is none or several."""
-        best = self._best(text)
-        return best[0] if len(best) == 1 else None
 
     def hint(self, text: str) -> str:
         """Which files are nearly called so, for a message; empty where none is."""
@@ -56,6 +65,8 @@ class Paths:
         return f"{named} {'is' if len(several) == 1 else 'are'} there"
 
     def _best(self, text: str) -> list[str]:
+        if not self._by_stem:
+            self._sort()
         wanted, stem, suffix = _parts(text)
         stems = [stem, UPLOADED.sub("", stem, count=1), stem.removesuffix(".0")]
         scored: dict[int, list[str]] = defaultdict(list)

@@ -17,13 +17,16 @@ from auditor.ground.errors import ImportRefusedError
 from auditor.ground.names import alike, normal
 from auditor.pictures.sources import SourceInfo, printable
 
-MISSING_WORDS = frozenset(["nan", "na", "n/a", "none", "null", "-1"])
+MISSING_WORDS = frozenset(["nan", "na", "n/a", "none", "null", "-1", "?", "-", "unlabeled", "unlabelled"])
 """What other programs write for an empty cell, in lower case."""
 MOST_REMARKS = 5
 """Sets of like names that are spelt out; the others are counted."""
 SURE_SEPARATORS = ("|", ";")
 """Nobody writes these into the name of one class; the others are separators where their parts are classes."""
 SEPARATORS = (*SURE_SEPARATORS, ",", "/", "+", "&", " and ", " ", "_", "-")
+VECTORS = (",", ";", " ")
+"""Between the ones and zeros of several classes."""
+_FLOAT = re.compile(r"-?[0-9]{0,15}\.?[0-9]{1,15}")
 _WHOLE_FLOAT = re.compile(r"-?[0-9]{1,15}(\.0+)?")
 
 
@@ -57,6 +60,11 @@ def meaning(
         return found
     _read_lists(counts, found)
     _read_whole_numbers(counts, found)
+    if counts and all(map(_FLOAT.fullmatch, counts)) and not all(map(_WHOLE_FLOAT.fullmatch, counts)):
+        shown = printable(", ".join(list(counts)[:3]), 60)
+        found.notes.append(
+            f"Labels are numbers with fractions ({shown}); amounts are imported as regression."
+        )
     single = _called(counts, found)
     joints = _joined(single)
     if joined:
@@ -122,17 +130,30 @@ def _listed(name: str) -> list[str] | None:
             value = read(name)
         except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
             continue
+        if isinstance(value, dict):
+            return _of_object(value)
         if isinstance(value, (list, tuple, set)):
-            return list(dict.fromkeys(normal(str(one)) for one in value))
+            return _distinct([normal(str(one)) for one in value])
     inner = name[1:-1].strip()  # [cat, dog], {cat,dog} of PostgreSQL and ['cat' 'dog'] of NumPy
-    if (
-        name[0] == "("
-        or (name[0] == "{" and ":" in inner)
-        or (re.search(r"[,'\"]", inner) is None and " " in inner)
-    ):
+    words = inner.split()
+    if len(words) > 1 and all(map(str.isdecimal, words)):
+        return words
+    if name[0] == "(" or ":" in inner or (re.search(r"[,'\"]", inner) is None and " " in inner):
         return None
     parts = re.findall(r"'([^']*)'|\"([^\"]*)\"|([^,'\"\s][^,'\"]*)", inner)
-    return list(dict.fromkeys(normal("".join(part)) for part in parts))
+    return _distinct([normal("".join(part)) for part in parts])
+
+
+def _of_object(value: dict[object, object]) -> list[str]:
+    """The keys that are set of ``{"cat": 1, "dog": 0}``; of any other object all that is in it."""
+    if all(one in (0, 1) for one in value.values()):
+        return [normal(str(key)) for key, one in value.items() if one]
+    return [normal(str(one)) for item in value.items() for one in item]
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Each name once; ``[0, 0]`` stays two, as ``[1, 0]`` is."""
+    return names if all(map(str.isdecimal, names)) else list(dict.fromkeys(names))
 
 
 def _read_whole_numbers(counts: Mapping[str, int], found: Meaning) -> None:
@@ -153,7 +174,7 @@ def _joined(single: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
         for sign, parts in parts_by.items():
             are_classes = all(part in single for part in parts)
             recur = sign in (*SURE_SEPARATORS, ",") and all(used[sign, part] > 1 for part in parts)
-            if are_classes or recur or sign == "|" or (sign in ";," and all(map(str.isdecimal, parts))):
+            if are_classes or recur or sign == "|" or (sign in VECTORS and all(map(str.isdecimal, parts))):
                 found[name] = parts
                 break
     return found
@@ -164,7 +185,7 @@ def _splits(name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         if sign in name:
             parts = tuple(normal(part) for part in name.split(sign))
             several = tuple(dict.fromkeys(parts))
-            if all(parts) and (len(several) > 1 or (sign in ";," and parts[0].isdecimal())):  # 0,0 as 1,0
+            if all(parts) and (len(several) > 1 or (sign in VECTORS and parts[0].isdecimal())):  # 0,0 as 1,0
                 yield sign, several if len(several) > 1 else parts
 
 

@@ -188,7 +188,7 @@ def preview(source: str | Path, **options: Any) -> Preview:
         question=question,
         splits={split: _renamed(one, meant) for split, one in splits.items()},
         left_out=list(opened.info.left_out),
-        because=opened.info.because or columns_taken(opened.info).removesuffix("."),
+        because="; ".join(filter(None, [opened.info.because, columns_taken(opened.info).removesuffix(".")])),
         is_sure=opened.info.is_sure,
     )
 

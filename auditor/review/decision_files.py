@@ -96,7 +96,7 @@ def _parsed_rows(
     reviewer: str,
 ) -> list[dict[str, Any]]:
     classes = Names(dataset.class_names)
-    paths = _Paths(by_path)
+    paths = Paths(by_path)
     rows: list[dict[str, Any]] = []
     said: dict[tuple[int, datetime | None], tuple[int, tuple[Any, ...]]] = {}
     for number, row in enumerate(table.to_dict("records"), start=2):  # row 1 is the header
@@ -108,7 +108,7 @@ def _parsed_rows(
             raise ReviewError(
                 f"{where}: {decision!r} is no decision; use one of {', '.join(vocabulary.DECISIONS)}."
             )
-        sample_id = _sample_of(row, paths, dataset.num_samples, where)
+        sample_id = _sample_of(row, by_path, paths, dataset.num_samples, where)
         if dataset.task == REGRESSION:
             named = _number_of(row, decision, numbers[sample_id], where)
         else:
@@ -190,32 +190,20 @@ def _forgotten(where: str, named: str, noun: str) -> str:
     )
 
 
-class _Paths:
-    """The samples by what a file calls them."""
-
-    def __init__(self, by_path: Mapping[str, int]) -> None:
-        self._by_path = by_path
-        self._near: Paths | None = None
-
-    def sample(self, text: str) -> int | None:
-        if text in self._by_path:
-            return self._by_path[text]
-        self._near = self._near or Paths(self._by_path)
-        found = self._near.find(text)
-        return None if found is None else self._by_path[found]
-
-
-def _sample_of(row: Mapping[Any, Any], paths: _Paths, num_samples: int, where: str) -> int:
+def _sample_of(
+    row: Mapping[Any, Any], by_path: Mapping[str, int], paths: Paths, num_samples: int, where: str
+) -> int:
     filepath = unquoted(str(row.get("filepath") or ""))
     text = str(row.get("sample_id") or "")
-    by_path = paths.sample(filepath) if filepath else None
-    if by_path is not None:
-        if text and (not is_place(text) or int(text) != by_path):
+    named = paths.find(filepath) if filepath else None
+    if named is not None:
+        sample = by_path[named]
+        if text and (not is_place(text) or int(text) != sample):
             raise ReviewError(
-                f"{where}: {filepath!r} is sample {by_path}, and sample_id says {text!r}; correct one of "
+                f"{where}: {filepath!r} is sample {sample}, and sample_id says {text!r}; correct one of "
                 "them, or leave the column out."
             )
-        return by_path
+        return sample
     if filepath:
         raise ReviewError(f"{where}: {filepath!r} is not in the dataset; was the file made for another one?")
     if not is_place(text) or int(text) >= num_samples:

@@ -16,7 +16,7 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Dataset, Draw, Sample
 from auditor.ground.errors import VerificationError, cannot_write
 from auditor.ground.files import is_part_of, written_whole
-from auditor.ground.names import Names
+from auditor.ground.names import Names, normal
 from auditor.ground.numbers import number_text, read_number
 from auditor.ground.tables import SEPARATORS, is_place, quoted, read_table, readings
 from auditor.ground.vocabulary import LABEL, RATE, REGRESSION, SEGMENTATION, VERDICTS, from_verdict
@@ -189,7 +189,7 @@ def _check_about(
 ) -> None:
     """``Sample.filepath`` is relative to the root, so that a moved root changes nothing here."""
     for column, own in (("filepath", sample.filepath), ("given_label", _given_text(dataset, sample))):
-        if column in cells and own not in _readings(str(cells[column]), dataset, column):
+        if column in cells and normal(own) not in map(normal, _readings(str(cells[column]), dataset, column)):
             raise VerificationError(
                 f"{where}: {column} {cells[column]!r} is not that of sample {sample.sample_id}, which is {own!r}. "
                 "Was a column sorted or moved alone? Sort whole rows, or get the file again with "

@@ -12,24 +12,16 @@ from pathlib import Path
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.vocabulary import REGRESSION, SEGMENTATION
 from auditor.pictures.sources.addresses import fetch, is_folder, is_remote, path_of
-from auditor.pictures.sources.annotations import (
-    AnnotationSource,
-    NamedSource,
-    numbers_of,
-)
+from auditor.pictures.sources.annotations import NamedSource, numbers_of
 from auditor.pictures.sources.answers import NO_PLACE
-from auditor.pictures.sources.array_files import ArraySource, are_arrays
-from auditor.pictures.sources.arrow_files import saved_files
-from auditor.pictures.sources.beside import open_folders, refuse_other_folders
+from auditor.pictures.sources.array_files import ArraySource, is_array
 from auditor.pictures.sources.columns import columns_taken
 from auditor.pictures.sources.exports import classes_named, review_time, several_labels
-from auditor.pictures.sources.folder import FolderSource, is_image_name
-from auditor.pictures.sources.formats import annotation_format
+from auditor.pictures.sources.formats import annotation_format, open_labels
 from auditor.pictures.sources.kept_apart import open_apart
+from auditor.pictures.sources.kinds import PARQUET, open_kind
 from auditor.pictures.sources.layout import SPLITS, tree_lines
 from auditor.pictures.sources.parquet import ParquetSource
-from auditor.pictures.sources.parts import NAMES as PARTS
-from auditor.pictures.sources.parts import Part, PartsSource, parts_of
 from auditor.pictures.sources.reading import (
     UnreadableError,
     is_beginning,
@@ -38,7 +30,7 @@ from auditor.pictures.sources.reading import (
     read_each,
 )
 from auditor.pictures.sources.remote import RemoteTree
-from auditor.pictures.sources.roots import Resolved, images_at, remarks
+from auditor.pictures.sources.roots import remarks
 from auditor.pictures.sources.rows import (
     Payload,
     Problem,
@@ -51,19 +43,8 @@ from auditor.pictures.sources.rows import (
     printable,
 )
 from auditor.pictures.sources.segmentation import open_masks, read_mask, split_lists, split_turn
-from auditor.pictures.sources.tables import TableSource, open_table
-from auditor.pictures.sources.tars import TarTree, WebDatasetSource, holds_samples, is_tar
-from auditor.pictures.sources.trees import (
-    ROOT,
-    FolderTree,
-    Images,
-    Tree,
-    ZipTree,
-    folder_tree,
-    is_below,
-    is_repository,
-)
-from auditor.pictures.sources.unpacking import unpack_parquet
+from auditor.pictures.sources.tars import TarTree, is_tar
+from auditor.pictures.sources.trees import ZipTree, folder_tree, is_repository
 
 __all__ = [
     "NO_PLACE",
@@ -100,8 +81,6 @@ __all__ = [
 
 NAMED = ("fiftyone:",)
 """Sources that libraries keep: they are read where those libraries are loaded."""
-TFDS = ("features.json", "dataset_info.json")
-TABLE_SUFFIXES = (".csv", ".tsv", ".txt", ".xlsx")
 KINDS = (
     "a folder of class folders, a CSV, TSV or .xlsx, Parquet, a zip or tar, a file of annotations (metadata.jsonl, "
     "COCO, Label Studio, Labelbox, CVAT, val.txt), .npz, a folder of save_to_disk, an address (s3://, gs://, "
@@ -196,81 +175,43 @@ def _open(named: str, options: SourceOptions, scratch: Path | None) -> Source:
         ) from error
 
 
-def _open_path(
-    path: Path, options: SourceOptions, scratch: Path | None, images: Images | None = None
-) -> Source:
+def _open_path(path: Path, options: SourceOptions, scratch: Path | None) -> Source:
     if not path.exists():
         raise ImportRefusedError(f"{path} does not exist; name {KINDS}.")
     if path.is_dir():
-        return _open_folder(path, options)
+        within = _revision(path) if is_repository(path) else path
+        return open_kind(folder_tree(within, options.root), options)
     if not path.is_file():
         raise ImportRefusedError(f"{path} is no regular file; name {KINDS}.")
     suffix = path.suffix.lower()
     if is_tar(path.name):
-        return _open_tar(path, options)
-    if are_arrays(path):
+        return open_kind(TarTree(path), options)
+    if is_array(path.name):
         return ArraySource(path, options)
-    annotations = annotation_format(path, options)
-    if options.boxes and (annotations is None or annotations.kind != "coco_boxes"):
-        raise ImportRefusedError(f"{path} is no COCO file with boxes; leave boxes out.", field="boxes")
-    if annotations is not None:
-        if annotations.path_column is None:  # at most the question can be named
-            asked = options if annotations.label_column is None else replace(options, label_column=None)
-            _refuse_columns(str(path), "it is no table", asked)
-        return AnnotationSource(annotations, path, options, images)
-    if suffix in TABLE_SUFFIXES:
-        return open_table(path, images or images_at(options.root, path.parent), options)
-    if suffix in (".parquet", ".pq"):
+    labels = open_labels(path, options)
+    if labels is not None:
+        return labels
+    if suffix in PARQUET:
         return ParquetSource([path], path, options)
     if suffix == ".zip":
-        return _open_zip(path, options, scratch)
+        return open_kind(ZipTree(path), options, scratch)
     raise ImportRefusedError(f"{path} cannot be imported; name {KINDS}.")
-
-
-def _open_tar(path: Path, options: SourceOptions) -> Source:
-    tree = TarTree(path)
-    if holds_samples(tree):
-        return WebDatasetSource([path], path, options, tree)
-    listed = next((name for name, _ in tree.walk() if name.rpartition("/")[2] in PARTS), None)
-    if listed is not None:
-        raise ImportRefusedError(
-            f"{path} holds labels in {listed}; unpack it, and import the folder that comes out."
-        )
-    return _open_folders(tree, options)
-
-
-def _open_folders(tree: Tree, options: SourceOptions) -> Source:
-    source = open_folders(tree, options)
-    if isinstance(source, FolderSource):
-        _refuse_columns(tree.root, "its classes are its folders", options)
-    return source
 
 
 def _open_address(address: str, options: SourceOptions) -> Source:
     """A source that is reached through fsspec: nothing but what its kind needs is fetched."""
     named = address.rstrip("/")
     suffix = Path(named).suffix.lower()
-    if suffix in (".parquet", ".pq"):
+    if suffix in PARQUET:
         file = path_of(named)
         return ParquetSource([file], file, options)
     if is_tar(named):
-        return _open_tar(path_of(named), options)
+        return open_kind(TarTree(path_of(named)), options)
     if suffix == ".zip":
-        return _open_zip(path_of(named), options, None)
+        return open_kind(ZipTree(path_of(named)), options)
     if not is_folder(address):
         return _open_fetched(named, options)
-    tree = RemoteTree(named)
-    names = [name for name, _ in tree.walk()]
-    files = [path_of(f"{named}/{name}") for name in names]
-    parquet = [file for file in files if file.suffix.lower() in (".parquet", ".pq")]
-    shards = [file for file in files if is_tar(file.name)]
-    if parquet and not any(map(is_image_name, names)):
-        return ParquetSource(parquet, path_of(named), options)
-    if shards and not any(map(is_image_name, names)):
-        return WebDatasetSource(shards, path_of(named), options)
-    source = FolderSource(tree, options.layout)
-    _refuse_columns(named, "its classes are its folders", options)
-    return source
+    return open_kind(RemoteTree(named), options)
 
 
 def _open_fetched(address: str, options: SourceOptions) -> Source:
@@ -288,72 +229,6 @@ def _open_fetched(address: str, options: SourceOptions) -> Source:
     return source
 
 
-def _open_folder(path: Path, options: SourceOptions) -> Source:
-    if is_repository(path):
-        return _open_folder(_revision(path), options)
-    if all((path / name).is_file() for name in TFDS):
-        raise ImportRefusedError(
-            f"{path} is a folder of TFDS; read it with tensorflow_datasets and hand its arrays to "
-            "auditor.from_arrays(images, labels, name=...)."
-        )
-    if options.layout is None:  # which says that class folders are meant
-        saved = saved_files(path)
-        kinds = {"arrays": are_arrays(path), "a saved table": saved is not None}
-        _refuse_several(path, [kind for kind, is_there in kinds.items() if is_there])
-        if kinds["arrays"]:
-            return ArraySource(path, options)
-        if saved is not None:
-            _refuse_outside(FolderTree(path), saved)
-            return ParquetSource(saved, path, options)
-    names = sorted(entry.name for entry in path.iterdir())
-    parquet = [path / name for name in names if name.lower().endswith(".parquet")]
-    tree = folder_tree(path, options.root)
-    if parquet and not any((path / name).is_dir() for name in names):
-        _refuse_outside(tree, parquet)
-        return ParquetSource(parquet, Path(tree.root), options)
-    parts = parts_of(tree)
-    if parts:
-        return _open_parts(tree, parts, options)
-    try:
-        source = _open_folders(tree, options)
-        if parquet and options.layout is None and isinstance(source, FolderSource):
-            raise _several(path, ["Parquet", "class folders"])
-        if isinstance(source, FolderSource):
-            _refuse_root(path, options)
-        return source
-    except ImportRefusedError as error:
-        tables = [name for name in names if name.lower().endswith((".csv", ".tsv", ".xlsx", ".parquet"))]
-        tables.sort(key=lambda name: "submission" in name.lower())  # Kaggle's form for answers comes last
-        if error.field is not None:  # a question, or parts of another layout
-            _refuse_columns(str(path), "its classes are its folders", options)
-            text = f"{error} To import its table, name {path / tables[0]}." if tables else str(error)
-            raise ImportRefusedError(text, field=error.field) from None
-        listed = list(tree.walk())
-        below = [Path(tree.root) / name for name, reason in listed if reason is None]
-        parquet = [file for file in below if file.suffix.lower() == ".parquet"]
-        shards = [file for file in below if is_tar(file.name)]
-        if parquet and shards:
-            raise _several(path, ["Parquet", "tar"]) from None
-        if parquet:  # a repository of Hugging Face: data/train-00000-of-00001.parquet, ...
-            return ParquetSource(parquet, Path(tree.root), options)
-        if shards:
-            return WebDatasetSource(shards, Path(tree.root), options)
-        arrays = {file.parent for file in below if are_arrays(file)}
-        if len(arrays) == 1 and are_arrays(inner := arrays.pop()):
-            return ArraySource(inner, options)
-        if tables:
-            raise ImportRefusedError(
-                f"{path} has no sub-folder with images; to import its table, name {path / tables[0]}."
-            ) from None
-        unusable = next((each for each in listed if each[1] is not None), None)
-        if unusable is not None:
-            _refuse_root(path, options)
-            name, reason = unusable
-            text = f"{error} {printable(name.removeprefix(tree.base))} {reason}."
-            raise ImportRefusedError(text, field="root" if ROOT in text else None) from None
-        raise
-
-
 def _revision(path: Path) -> Path:
     """The one revision in a repository as the hub's library keeps it."""
     found = sorted(entry for entry in (path / "snapshots").iterdir() if entry.is_dir())
@@ -363,106 +238,3 @@ def _revision(path: Path) -> Path:
             f"{path} holds {len(found)} revisions ({names}); name one, in its folder snapshots."
         )
     return found[0]
-
-
-def _refuse_root(path: Path, options: SourceOptions) -> None:
-    """Of class folders the root holds them and says how far links are followed; of a table it may lie elsewhere."""
-    if options.root is not None and not is_below(path, options.root):
-        raise ImportRefusedError(
-            f"{path} does not lie below the root {options.root}; name one that holds it and what links lead to.",
-            field="root",
-        ) from None
-
-
-def _refuse_several(path: Path, kinds: list[str]) -> None:
-    """Ask where files of one kind lie beside those of another, or beside class folders."""
-    if kinds:
-        try:
-            FolderSource(folder_tree(path))
-            kinds = [*kinds, "class folders"]
-        except ImportRefusedError:
-            pass
-    if len(kinds) > 1:
-        raise _several(path, kinds)
-
-
-def _several(path: Path, kinds: list[str]) -> ImportRefusedError:
-    return ImportRefusedError(
-        f"{path} can be read in two ways: it holds {' and '.join(kinds)}. Name the file or folder that is meant, "
-        "or say of class folders what the first ones are: classes, splits or deepest.",
-        field="layout",
-    )
-
-
-def _refuse_outside(tree: FolderTree, files: list[Path]) -> None:
-    """A part that is a link out of the root, or no file, is refused as an image is."""
-    for file in files:
-        location = str(file.relative_to(tree.root))
-        if not tree.is_inside(location, is_link=True):
-            raise ImportRefusedError(f"{file} {tree.outside(location)}.")
-        if not file.is_file():
-            raise ImportRefusedError(f"{file} is no regular file; remove it from the folder.")
-
-
-def _open_zip(path: Path, options: SourceOptions, scratch: Path | None) -> Source:
-    tree = ZipTree(path)
-    parts = parts_of(tree)
-    if parts:
-        return _open_parts(tree, parts, options)
-    names = [name for name, reason in tree.walk() if reason is None]
-    tables = [name for name in names if name.lower().endswith((".csv", ".tsv"))]
-    parquet = [name for name in names if name.lower().endswith(".parquet")]
-    if len(tables) == 1 and (options.root is not None or not any(map(is_image_name, names))):
-        images = Resolved(tree) if options.root is None else images_at(options.root, path.parent)
-        return TableSource(tables[0], tree.open(tables[0]), images, options)
-    if parquet and not any(map(is_image_name, names)):
-        files, folder = unpack_parquet(tree, parquet, scratch)
-        return ParquetSource(files, folder, options, kind="zip")
-    return _open_folders(tree, options)
-
-
-def _open_parts(tree: FolderTree | ZipTree, parts: list[Part], options: SourceOptions) -> PartsSource:
-    """Files of labels in a zip are unpacked while it is open."""
-    if isinstance(tree, FolderTree):
-        place = Path(tree.root)
-        source = PartsSource(tree, parts, lambda name, images: _open_beside(place / name, options, images))
-        if options.label_column is None:
-            refuse_other_folders(source)
-        return source
-    folder = Path(tempfile.mkdtemp(prefix="label-auditor-"))
-
-    def opened(name: str, images: Images) -> Source:
-        file = folder / str(len(list(folder.iterdir()))) / name.rpartition("/")[2]
-        file.parent.mkdir()
-        with tree.open(name) as packed, file.open("wb") as unpacked:
-            shutil.copyfileobj(packed, unpacked)
-        return _open_beside(file, options, images)
-
-    try:
-        source = PartsSource(tree, parts, opened)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    weakref.finalize(source, shutil.rmtree, folder, ignore_errors=True)
-    if options.label_column is None:
-        refuse_other_folders(source)
-    return source
-
-
-def _open_beside(file: Path, options: SourceOptions, images: Images) -> Source:
-    return _open_path(file, options, None, images if options.root is None else None)
-
-
-def _refuse_columns(source: str, why: str, options: SourceOptions) -> None:
-    """Where there is no table, a named column was meant for something else."""
-    named = {
-        "label_column": options.label_column,
-        "path_column": options.path_column,
-        "true_label_column": options.true_label_column,
-    }
-    for field, column in named.items():
-        if column is not None:
-            raise ImportRefusedError(
-                f"{source} has no column {printable(column, 60)!r}: {why}; leave it out, or import a table.",
-                field=field,
-            )

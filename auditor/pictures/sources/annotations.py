@@ -516,7 +516,7 @@ class Cvat(Format):
 
 
 class ImageList(Format):
-    """``path number`` a line, as ImageNet's ``val.txt``; rows are counted from 1."""
+    """``path number`` or ``path name`` a line, as ImageNet's ``val.txt``; rows are counted from 1."""
 
     kind = "image_list"
 
@@ -526,30 +526,34 @@ class ImageList(Format):
 
     def entries(self) -> Iterator[Entry]:
         """See ``Format``."""
-        for row, path, number in self._lines():
+        are_numbers = None
+        for row, head, said in self._lines():
+            are_numbers = is_whole(said) if are_numbers is None else are_numbers
             problem = (
-                None
-                if is_whole(number)
-                else f"ends in {printable(number, 40)!r}, not in a class number; correct it"
+                f"ends in {printable(said, 40)!r}, not in a class number; correct it"
+                if are_numbers and not is_whole(said)
+                else None
             )
-            yield Entry(row, path, None if number == "-1" else number, problem=problem)
+            yield Entry(row, head.strip(), None if said == "-1" else said, problem=problem)
 
     def rewritten(self, outcome: Outcome) -> str:
-        """See ``Format``: the numbers of the classes."""
+        """See ``Format``: numbers where there were numbers."""
         kept = []
-        for _, path, number in self._lines():
-            label = outcome(path)
+        for _, head, said in self._lines():
+            label = outcome(head.strip())
             if label is not None:
-                kept.append(f"{path} {self._numbered(label) if label else number}\n")
+                new = self._numbered(label) if is_whole(said) else label
+                kept.append(f"{head}{new if label else said}\n")
         return "".join(kept)
 
     def _lines(self) -> Iterator[tuple[int, str, str]]:
+        """Row, the path with what parts it from the label, and the label."""
         try:
             with self._file.open(encoding="utf-8-sig") as lines:
                 for row, line in enumerate(lines, start=1):
                     if line.strip():
-                        path, _, number = line.strip().rpartition(" ")
-                        yield row, path.strip(), number
+                        said = line.split()[-1]
+                        yield row, line.rstrip()[: -len(said)], said
         except UnicodeDecodeError as error:
             raise ImportRefusedError(
                 f"{self._file.name} is not UTF-8 text ({error.reason}); save it so."

@@ -188,11 +188,14 @@ class ArraySource:
                     _write(original, copy, array, kept, new)
 
 
-def are_arrays(path: Path) -> bool:
-    """Whether the file holds arrays, or the folder files of them and their labels."""
-    if path.is_file():
-        return path.suffix.lower() in (".npz", ".npy") or IDX.fullmatch(path.name) is not None
-    names = [entry.name for entry in path.iterdir() if entry.is_file()]
+def is_array(name: str) -> bool:
+    """Whether a file of that name holds arrays."""
+    return name.lower().endswith((".npz", ".npy")) or IDX.fullmatch(name) is not None
+
+
+def are_arrays(names: Iterable[str]) -> bool:
+    """Whether files of these names, in one folder, hold arrays of images and of their labels."""
+    names = [name.rpartition("/")[2] for name in names]
     of_numpy = {word for name in names if name.lower().endswith(".npy") for word in _words(name)}
     is_pair = bool(of_numpy & set(IMAGES)) and bool(of_numpy & set(LABELS))
     return is_pair or any(IDX.fullmatch(name) for name in names)

@@ -7,52 +7,25 @@ from dataclasses import replace
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.names import normal
-from auditor.pictures.sources.folder import FolderSource
-from auditor.pictures.sources.layout import TwoWaysError
+from auditor.pictures.sources.folder import Listing
 from auditor.pictures.sources.roots import Resolved
 from auditor.pictures.sources.rows import Source, SourceOptions, SourceRow, is_whole, printable
 from auditor.pictures.sources.tables import TableSource
 from auditor.pictures.sources.trees import PathError, Tree
 
-TABLES = (".csv", ".tsv")
 DEEPEST = 2
-"""Folders that a table may lie in; what lies further in is about a part of the pictures."""
+"""Folders that a text with labels may lie in."""
 ROWS_COMPARED, LONGEST_LINE = 1_000, 4_096
 
 
-def open_folders(tree: Tree, options: SourceOptions) -> FolderSource | TableSource:
-    """The class folders of a tree, or the one table in it that names its pictures where no folder is a class.
+def refuse_lists(listing: Listing) -> None:
+    """Ask where a text gives labels to pictures that have none by their folders, as Tiny ImageNet's does.
 
     Raises:
-        ImportRefusedError: neither is there, or a table has other labels than the folders: a person has to choose.
+        ImportRefusedError: it is so.
     """
-    tables = [name for name, reason in tree.walk() if reason is None and _is_table(tree, name)]
-    is_asked_for = any(
-        (options.label_column, options.path_column, options.true_label_column, options.encoding)
-    )
+    tree = listing.tree
     images = Resolved(tree)
-    if is_asked_for and len(tables) == 1:
-        return _table(tree, tables[0], images, options)
-    listing = (
-        {}
-        if options.layout is not None
-        else {name: rows for name in tables if (rows := _rows(tree, name, images, options))}
-    )
-    try:
-        source = FolderSource(tree, options.layout)
-    except ImportRefusedError as error:
-        if len(listing) != 1 or isinstance(error, TwoWaysError):
-            raise
-        return _table(tree, next(iter(listing)), images, options)
-    for name, rows in listing.items():
-        _refuse_other_labels(source, name, rows)
-    if options.layout is None and source.reading.unlabeled:
-        _refuse_lists(source, tree, images)
-    return source
-
-
-def _refuse_lists(source: FolderSource, tree: Tree, images: Resolved) -> None:
-    """Ask where a text gives labels to pictures that have none by their folders, as Tiny ImageNet's does."""
     for name, reason in tree.walk():
         if reason is not None or not name.lower().endswith(".txt") or name.count("/") > DEEPEST:
             continue
@@ -62,7 +35,7 @@ def _refuse_lists(source: FolderSource, tree: Tree, images: Resolved) -> None:
             continue
         for place in dict.fromkeys(("", name.rpartition("/")[0])):
             try:
-                meant = source.meant(images.locate(f"{place}/{words[0]}".lstrip("/")))
+                meant = listing.meant(images.locate(f"{place}/{words[0]}".lstrip("/")))
             except PathError:
                 continue
             if meant is not None and meant[0] is None:
@@ -98,17 +71,8 @@ def refuse_other_folders(source: Source) -> None:
         )
 
 
-def _is_table(tree: Tree, name: str) -> bool:
-    inner = name.removeprefix(tree.base)
-    return inner.lower().endswith(TABLES) and inner.count("/") <= DEEPEST
-
-
-def _table(tree: Tree, name: str, images: Resolved, options: SourceOptions) -> TableSource:
-    return TableSource(name, tree.open(name), images, options)
-
-
-def _rows(tree: Tree, name: str, images: Resolved, options: SourceOptions) -> list[SourceRow]:
-    """The first rows that name a picture; none where it is no table of pictures with labels."""
+def rows_of(tree: Tree, name: str, images: Resolved, options: SourceOptions) -> list[SourceRow]:
+    """The first rows of a table that name a picture; none where it is no table of pictures with labels."""
     try:
         with tree.open(name) as stream:
             source = TableSource(name, stream, images, replace(options, layout=None))
@@ -118,11 +82,15 @@ def _rows(tree: Tree, name: str, images: Resolved, options: SourceOptions) -> li
     return [row for row in first if isinstance(row, SourceRow)]
 
 
-def _refuse_other_labels(source: FolderSource, name: str, rows: list[SourceRow]) -> None:
-    """Ask where the table does not say what the folders say; a number in place of each name says the same."""
+def refuse_other_labels(listing: Listing, name: str, rows: list[SourceRow]) -> None:
+    """Ask where the table does not say what the folders say; a number in place of each name says the same.
+
+    Raises:
+        ImportRefusedError: it does not.
+    """
     pairs: dict[tuple[str | None, str | None], SourceRow] = {}
     for row in rows:
-        meant = source.meant(row.location)
+        meant = listing.meant(row.location)
         mine = None if meant is None else meant[0]
         pairs.setdefault((None if mine is None else normal(mine), row.label and normal(row.label)), row)
     ours, theirs = {mine for mine, _ in pairs}, {other for _, other in pairs}
@@ -134,7 +102,7 @@ def _refuse_other_labels(source: FolderSource, name: str, rows: list[SourceRow])
     if other_pair is not None:
         mine, other = (printable(one, 40) if one else "no label" for one in other_pair)
         raise ImportRefusedError(
-            f"{source.tree.root} can be read in two ways: {name} says other labels than the folders "
+            f"{listing.tree.root} can be read in two ways: {name} says other labels than the folders "
             f"({printable(pairs[other_pair].filepath, 60)}: {other} there, {mine} by its folder). Import "
             "that table (name it, or its column of labels), or say what the first folders are: "
             "classes, splits or deepest.",

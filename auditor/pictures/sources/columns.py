@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.wording import did_you_mean
 from auditor.pictures.sources.layout import is_split
-from auditor.pictures.sources.rows import IMAGE_SUFFIXES, SourceInfo, printable
+from auditor.pictures.sources.rows import IMAGE_SUFFIXES, SourceInfo, SourceOptions, printable
 
 PATH_NAMES = (
     *(
@@ -58,6 +58,16 @@ SPLIT_NAMES = (
     "partition",
     "usage",
 )
+ANNOTATOR_NAMES = (
+    "annotator",
+    "annotator_id",
+    "rater",
+    "reader",
+    "labeler",
+    "labeller",
+    "worker",
+    "worker_id",
+)
 ANNOTATOR = re.compile(
     r"(annotators?|raters?|readers?|labell?ers?|workers?|experts?|coders?|users?)[_\- ]?\w{1,2}"
 )
@@ -71,6 +81,10 @@ IMAGE_NAMES = ("image", "img", "picture", "photo", "pixels", "image_bytes", "byt
 
 LOCAL_FILES, UPLOADS = "/data/local-files/", "/data/upload/"
 """How Label Studio calls images of its machine, and those that were uploaded."""
+
+
+class NoColumnError(ImportRefusedError):
+    """No column is called as what is looked for."""
 
 
 def path_on_disk(text: str) -> str:
@@ -121,7 +135,7 @@ def choose_column(
                 f"answers they are ({printable(', '.join(people), 100)}).",
                 field="annotators",
             )
-        raise ImportRefusedError(
+        raise NoColumnError(
             f"{file} has no column that is clearly the {role}; name the right one. {listed(columns)}",
             field=f"{role}_column",
         )
@@ -174,3 +188,22 @@ def columns_taken(info: SourceInfo) -> str:
     if other and not info.is_own_export:
         sentence += f" Not used: {printable(', '.join(other))}; name another column of labels to use it."
     return sentence[0].upper() + sentence[1:]
+
+
+def refuse_columns(source: str, why: str, options: SourceOptions) -> None:
+    """Where there is no table, a named column was meant for something else.
+
+    Raises:
+        ImportRefusedError: one was named.
+    """
+    named = {
+        "label_column": options.label_column,
+        "path_column": options.path_column,
+        "true_label_column": options.true_label_column,
+    }
+    for field, column in named.items():
+        if column is not None:
+            raise ImportRefusedError(
+                f"{source} has no column {printable(column, 60)!r}: {why}; leave it out, or import a table.",
+                field=field,
+            )

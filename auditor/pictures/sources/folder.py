@@ -2,60 +2,70 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.pictures.decoding import looks_like_image
-from auditor.pictures.sources.layout import Look, Parts, read
+from auditor.pictures.sources.layout import Look, Parts, Reading, read
 from auditor.pictures.sources.rows import IMAGE_SUFFIXES, Payload, Problem, SourceInfo, SourceRow, printable
 from auditor.pictures.sources.trees import Tree
 
 LOOKED_INTO = ("folder", "zip")
 HEAD_BYTES = 132
+SPEAKING = re.compile(
+    r".*(\.csv|\.tsv|\.xlsx|\.parquet|\.pq|\.npz|\.npy|idx[1-4]-[a-z]{3,6}(\.gz)?|\.zip|\.tar|\.tgz|\.tar\.(gz|bz2|xz))"
+    r"|(features|dataset_info|state|dataset_dict|_annotations\.coco)\.json|metadata\.jsonl",
+    re.IGNORECASE,
+)
+"""Names of files that may say what the whole of a listing is."""
 
 
-class FolderSource:
-    """Pictures in class folders, as ``layout.read`` understands the whole of them."""
+class Listing:
+    """What is seen of a folder, an archive or an address: names, and first bytes where a name has no suffix."""
 
-    def __init__(self, tree: Tree, layout: str | None = None) -> None:
-        """Look at the names of all folders.
-
-        Raises:
-            ImportRefusedError: there is no folder with images, or it is not clear what the folders mean.
-        """
+    def __init__(self, tree: Tree) -> None:
+        """Go through all names once."""
         self.tree = tree
-        self.ignored: list[str] = []
         folders: Counter[Parts] = Counter()
         others: set[Parts] = set()
-        for parts, is_picture in self._listed():
-            if is_picture:
+        self.files: dict[str, None] = {}
+        """The files that may say what the whole is, by their locations."""
+        self.unusable: list[tuple[str, str]] = []
+        """The first file that cannot be used, and those of ``files``, with the reasons."""
+        for location, reason in tree.walk():
+            parts = tuple(self.inner(location).split("/"))
+            tells = SPEAKING.fullmatch(parts[-1]) is not None
+            if reason is not None and (tells or not self.unusable):
+                self.unusable.append((location, reason))
+            elif reason is None and tells:
+                self.files[location] = None
+            if self.is_picture(location):
                 folders[parts[:-1]] += 1
             else:
                 others.add(parts[:-1])
-        look = Look(tree.root, folders, frozenset(others), self._pictures)
-        self.reading = read(look, layout)
-        self.info = SourceInfo(
-            kind=tree.kind,
-            root=tree.root,
-            table_file=Path(tree.root, tree.base).name if tree.kind == "folder" else Path(tree.root).name,
-            read_as=() if self.reading.is_plain else tuple(self.reading.lines()),
-            left_out=tuple(self.reading.left_out()),
-            because=_because(self.reading.because, tree),
-            is_sure=self.reading.is_sure,
-        )
+        self.num_pictures = folders.total()
+        self._readings: dict[str | None, Reading] = {}
+        self._look = Look(tree.root, folders, frozenset(others), self._pictures)
 
-    def _inner(self, location: str) -> str:
+    def reading(self, layout: str | None) -> Reading:
+        """What its folders mean as a whole; see ``layout.read``."""
+        if layout not in self._readings:
+            self._readings[layout] = read(self._look, layout)
+        return self._readings[layout]
+
+    def inner(self, location: str) -> str:
+        """The path without the folder that wraps everything."""
         base = self.tree.base
         return location[len(base) :] if location.startswith(base) else location
 
-    def _listed(self) -> Iterator[tuple[Parts, bool]]:
-        """The parts of every file's path, and whether it is a picture."""
-        for location, _ in self.tree.walk():
-            yield tuple(self._inner(location).split("/")), self._is_image(location)
+    def meant(self, location: str) -> tuple[str | None, str | None] | None:
+        """(class or None, split or None) of a file; None: its folder says nothing."""
+        return self.reading(None).of(self.inner(location).split("/"))
 
-    def _is_image(self, location: str) -> bool:
+    def is_picture(self, location: str) -> bool:
         """By its name; a file without a suffix, here or in a zip, by its first bytes."""
         if is_image_name(location) or "." in location.rpartition("/")[2] or self.tree.kind not in LOOKED_INTO:
             return is_image_name(location)
@@ -66,23 +76,39 @@ class FolderSource:
             return False
 
     def _pictures(self) -> Iterator[Parts]:
-        return (parts for parts, is_picture in self._listed() if is_picture)
+        named = (location for location, _ in self.tree.walk() if self.is_picture(location))
+        return (tuple(self.inner(location).split("/")) for location in named)
 
-    def meant(self, location: str) -> tuple[str | None, str | None] | None:
-        """(class or None, split or None) of a file; None: its folder says nothing."""
-        return self.reading.of(self._inner(location).split("/"))
+
+class FolderSource:
+    """Pictures in class folders."""
+
+    def __init__(self, listing: Listing, reading: Reading) -> None:
+        """``reading`` is what the folders mean as a whole."""
+        self._listing, self.reading = listing, reading
+        self.tree = tree = listing.tree
+        self.ignored: list[str] = []
+        self.info = SourceInfo(
+            kind=tree.kind,
+            root=tree.root,
+            table_file=Path(tree.root, tree.base).name if tree.kind == "folder" else Path(tree.root).name,
+            read_as=() if reading.is_plain else tuple(reading.lines()),
+            left_out=tuple(reading.left_out()),
+            because=_because(reading.because, tree),
+            is_sure=reading.is_sure,
+        )
 
     def rows(self) -> Iterator[SourceRow | Problem]:
         """See ``Source``. Files that do not look like images are put on ``ignored``."""
         self.ignored = []
         previous = None
         for location, reason in self.tree.walk():
-            inner = self._inner(location)
+            inner = self._listing.inner(location)
             if reason is not None:
                 yield Problem(inner, None, reason)
                 continue
             parts = inner.split("/")
-            if not self._is_image(location) or self.reading.is_aside(parts):
+            if not self._listing.is_picture(location) or self.reading.is_aside(parts):
                 self.ignored.append(inner)
                 continue
             if location == previous:

@@ -1,14 +1,16 @@
-"""Which format a file of annotations has."""
+"""A file of labels: which format of annotations it has, or a table."""
 
 from __future__ import annotations
 
 import errno
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import text_of
 from auditor.pictures.sources.annotations import (
+    AnnotationSource,
     Coco,
     Cvat,
     Format,
@@ -16,13 +18,37 @@ from auditor.pictures.sources.annotations import (
     LabelStudio,
 )
 from auditor.pictures.sources.boxes import CocoBoxes
+from auditor.pictures.sources.columns import refuse_columns
 from auditor.pictures.sources.json_records import SOURCE, GroundTruth, JsonLines, json_format, json_lines
 from auditor.pictures.sources.labelbox import Labelbox, is_labelbox
-from auditor.pictures.sources.rows import IMAGE_SUFFIXES, SourceOptions, is_whole
+from auditor.pictures.sources.roots import images_at
+from auditor.pictures.sources.rows import IMAGE_SUFFIXES, Source, SourceOptions
+from auditor.pictures.sources.tables import open_table
+from auditor.pictures.sources.trees import Images
 
+TABLES = (".csv", ".tsv", ".txt", ".xlsx")
 LINES = (".jsonl", ".ndjson", ".manifest")
 MOST_BYTES = 2**31
 """Of a document."""
+
+
+def open_labels(file: Path, options: SourceOptions, images: Images | None = None) -> Source | None:
+    """Open a file of annotations or a table; None where it is neither. ``images``: where its paths lead, if known.
+
+    Raises:
+        ImportRefusedError: it cannot be read, or an option is not for it.
+    """
+    found = annotation_format(file, options)
+    if options.boxes and (found is None or found.kind != "coco_boxes"):
+        raise ImportRefusedError(f"{file} is no COCO file with boxes; leave boxes out.", field="boxes")
+    if found is not None:
+        if found.path_column is None:  # at most the question can be named
+            asked = options if found.label_column is None else replace(options, label_column=None)
+            refuse_columns(str(file), "it is no table", asked)
+        return AnnotationSource(found, file, options, images)
+    if file.suffix.lower() in TABLES:
+        return open_table(file, images or images_at(options.root, file.parent), options)
+    return None
 
 
 def annotation_format(file: Path, options: SourceOptions) -> Format | None:
@@ -79,6 +105,5 @@ def _of_lines(file: Path, options: SourceOptions) -> Format:
 
 def _is_image_list(file: Path) -> bool:
     with file.open("rb") as stream:
-        first = stream.readline(1 << 16).decode("utf-8-sig", "replace").strip()
-    path, _, number = first.rpartition(" ")
-    return is_whole(number) and path.strip().lower().endswith(IMAGE_SUFFIXES)
+        words = stream.readline(1 << 16).decode("utf-8-sig", "replace").rsplit(None, 1)
+    return len(words) == 2 and words[0].strip().lower().endswith(IMAGE_SUFFIXES)

@@ -51,6 +51,7 @@ ROLES = {
     **dict.fromkeys(["annotations", "annotation", "ann", "labels", "label"], BOXES),
 }
 """Names of folders that are parts of a layout and no classes."""
+UNLABELED = frozenset(["unlabeled", "unlabelled", "no_label", "no label", "nolabel"])
 THUMBNAILS = frozenset(["thumbnails", "thumbnail", "thumbs", "thumb", "previews"])
 REMEDIES = {
     MASKS: "masks beside images: import them with the task segmentation",
@@ -103,6 +104,8 @@ class Reading:
     """Whether each class has a folder a split in it."""
     is_deepest: bool = False
     """Whether the folder that holds a picture is its class."""
+    without: frozenset[str] = frozenset()
+    """Folders called as what has no label, in place of a class."""
     aside: frozenset[str] = frozenset()
     """Folders of masks or thumbnails, which are left out, in lower case."""
     counts: Counter[Parts] | None = None
@@ -130,7 +133,8 @@ class Reading:
         if self.is_deepest:
             named = rest[:-1] if len(rest) > 1 and _role(rest[-1]) == IMAGES else rest
             return named[-1], split
-        return rest[0], rest[1] if self.is_split_below and len(rest) > 1 else split
+        label = None if rest[0] in self.without else rest[0]
+        return label, rest[1] if self.is_split_below and len(rest) > 1 else split
 
     def is_aside(self, parts: list[str]) -> bool:
         """Whether a file lies in a folder of masks or thumbnails, which is left out."""
@@ -157,7 +161,7 @@ class Reading:
     def is_plain(self) -> bool:
         """One folder a class and nothing else: there is nothing to say."""
         is_flat = all(len(folder) < 2 for folder in self.counts or ())
-        return is_flat and not (self.wrapper or self.aside or self.inner is not None)
+        return is_flat and not (self.wrapper or self.aside or self.without or self.inner is not None)
 
 
 def tree_lines(found: Mapping[str | None, Mapping[str | None, int]]) -> list[str]:
@@ -200,6 +204,8 @@ def read(look: Look, layout: str | None) -> Reading:
         found = recognise(inside, layout)
         if found is not None:
             found = replace(found, wrapper=wrapper, counts=folders)
+            names = {part for folder in inside.folders for part in folder[:2] if layout != "classes"}
+            found = replace(found, without=frozenset(one for one in names if one.lower() in UNLABELED))
             return found if layout is None else replace(found, because=f"said to be {layout}", is_sure=True)
     raise AssertionError("the last recogniser takes everything")
 
@@ -315,6 +321,8 @@ def _splits_below(look: Look, layout: str | None) -> Reading | None:
         return None
     if not all(map(is_split, seconds)) or all(_PART.fullmatch(folder[0].lower()) for folder in look.folders):
         return None
+    if layout is None and len({folder[2] for folder in look.folders if len(folder) > 2}) > 1:
+        raise _asked(look)
     return Reading(is_split_below=True, because="the folders in each first one have names of splits")
 
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from auditor import columns as exported
 from auditor.ground.errors import ImportRefusedError
-from auditor.ground.names import first_twice
+from auditor.ground.names import Names, first_twice
 from auditor.pictures.sources.arrow_files import SPLITS_OF, STATE, ArrowFile, copy_descriptions
 from auditor.pictures.sources.columns import (
     GIVEN,
@@ -112,6 +112,7 @@ class ParquetSource:
         self.tree = images_at(options.root, str(files[0].parent)) if "path" in self._layout else None
         own = is_own_export(columns)
         self._names = {c: declared_classes(name, schema, c) for c in (label, true, *said) if c}
+        self._numbers = {c: Names(declared) for c, declared in self._names.items() if declared}
         of_labels = {self._names[c] for c in said or (label,) if c}
         if len(of_labels) > 1:
             raise ImportRefusedError(
@@ -257,11 +258,14 @@ class ParquetSource:
                 )
             return names[number]
         label = _text(value).strip() or None
-        if label is not None and names is not None and label not in names:
+        if label is None or names is None:
+            return label
+        place = self._numbers[column].number(label)
+        if place is None:
             raise ValueError(
                 f"{column} is {printable(label, 60)!r}, which is not a declared class; correct it"
             )
-        return label
+        return names[place]
 
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
         """See ``Source``: the bytes, streamed in row order; paths where the column holds paths."""

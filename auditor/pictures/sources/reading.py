@@ -22,7 +22,7 @@ from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import open_below
 from auditor.pictures.decoding import MAX_FILE_BYTES, TURNS, ImageError, Probe, probe, upright
 from auditor.pictures.sources.addresses import is_remote, path_of
-from auditor.pictures.sources.array_files import are_arrays, read_entry
+from auditor.pictures.sources.array_files import is_array, read_entry
 from auditor.pictures.sources.arrow_files import ArrowFile
 from auditor.pictures.sources.parquet_files import image_column, layout_of, open_columns, split_location
 from auditor.pictures.sources.remote import HEAD_BYTES, RemoteTree
@@ -169,7 +169,7 @@ def _whole(data: bytes) -> bytes:
 
 def _packed(file: str, inner: str, below: str | None = None) -> bytes:
     """An image inside a file below the root: ``#ROW:COLUMN`` of a table, ``/MEMBER`` of an archive."""
-    if not is_remote(file) and are_arrays(Path(file)):
+    if not is_remote(file) and is_array(os.path.basename(file)):
         place, _, number = f"{os.path.basename(file)}{inner}".rpartition("#")
         return read_entry(os.path.dirname(file), place, _split(f"#{number}")[1])
     if inner.startswith("/"):

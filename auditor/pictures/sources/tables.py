@@ -15,6 +15,7 @@ from auditor.ground.names import first_twice
 from auditor.ground.tables import quoted, unquoted
 from auditor.pictures.sources.answers import OneRowAnAnswer
 from auditor.pictures.sources.columns import (
+    ANNOTATOR_NAMES,
     DATA_AS_HEADER,
     GIVEN,
     ID_NAMES,
@@ -95,6 +96,8 @@ class TableSource:
         true = options.true_label_column
         if true is not None:
             true = choose_column(name, header, "true-label", true, ())
+        people = None if options.annotator_column else find_column(header, ANNOTATOR_NAMES)
+        self._remedy = f", or read everybody's answers (--annotator-column {people})" if people else ""
         self._split = find_column([one for one in header if one not in (path, label, true)], SPLIT_NAMES)
         self.info = SourceInfo(
             kind="zip" if isinstance(getattr(tree, "tree", tree), ZipTree) else "table",
@@ -201,7 +204,8 @@ class TableSource:
                 continue
             found = self._row(row, cells)
             if isinstance(found, SourceRow):
-                found = book.again(self._name, found.filepath, found.location, row, found.label) or found
+                again = book.again(self._name, found.filepath, found.location, row, found.label)
+                found = found if again is None else replace(again, text=again.text + self._remedy)
             yield found
 
     def _row(self, row: int, cells: list[str]) -> SourceRow | Problem:

@@ -16,6 +16,7 @@ from typing import IO, Protocol
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import open_below
 from auditor.pictures.sources.addresses import is_remote, open_remote
+from auditor.pictures.sources.layout import is_split
 from auditor.pictures.sources.rows import printable
 
 BOMB_RATIO = 100
@@ -434,7 +435,7 @@ def is_noise(name: str) -> bool:
 def common_folder(names: list[str]) -> str:
     """The one folder that wraps everything, with its slash, where it holds folders or tables; else empty."""
     tops = {name.split("/")[0] for name in names}
-    if len(tops) != 1 or any("/" not in name for name in names):
+    if len(tops) != 1 or any("/" not in name for name in names) or is_split(*tops):
         return ""
     inner = [name.split("/", 1)[1] for name in names]
     wraps = any("/" in name or name.lower().endswith((".csv", ".tsv", ".parquet")) for name in inner)

@@ -258,16 +258,16 @@ def _column_of_paths(
         return None
     if "filepath" in frame.columns:
         return "filepath"
-    known, near = set(filepaths), Paths(filepaths)
+    known = Paths(filepaths)
     rest = (column for column in frame.columns if column not in value_columns and column != "sample_id")
     # Any other column has to say exactly what a path is: numbers of rows may be names of files too.
-    called = ((column, near if str(column).lower() in PATH_COLUMNS else None) for column in rest)
-    return next((c for c, like in called if len(frame) and _are_among(frame[c], known, like)), None)
+    called = ((column, str(column).lower() in PATH_COLUMNS) for column in rest)
+    return next((c for c, is_near in called if len(frame) and _are_among(frame[c], known, is_near)), None)
 
 
-def _are_among(cells: pd.Series, known: set[str], near: Paths | None) -> bool:
+def _are_among(cells: pd.Series, known: Paths, is_near: bool) -> bool:
     return all(
-        isinstance(cell, str) and (cell in known or (near is not None and near.find(cell) is not None))
+        isinstance(cell, str) and (cell in known or (is_near and known.find(cell) is not None))
         for cell in cells
     )
 
@@ -275,14 +275,9 @@ def _are_among(cells: pd.Series, known: set[str], near: Paths | None) -> bool:
 def _places_of(paths: pd.Series, filepaths: Sequence[str] | None) -> NDArray[np.int64]:
     import pandas as pd
 
-    index = pd.Index(filepaths or [])
-    found = index.get_indexer(pd.Index(paths)).astype(np.int64)
-    lost = np.flatnonzero(found < 0)
-    if len(lost) and filepaths is not None:
-        known = Paths(filepaths)
-        near = [known.find(str(paths.iloc[row])) for row in lost]
-        found[lost] = index.get_indexer(pd.Index(["" if one is None else one for one in near]))
-    return found
+    known = Paths(filepaths or [])
+    named = [known.find(str(path)) for path in paths]
+    return pd.Index(filepaths or []).get_indexer(pd.Index(named, dtype=object)).astype(np.int64)
 
 
 def _check_agree(

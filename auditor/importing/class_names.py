@@ -61,9 +61,9 @@ def meaning(
     _read_lists(counts, found)
     _read_whole_numbers(counts, found)
     if counts and all(map(_FLOAT.fullmatch, counts)) and not all(map(_WHOLE_FLOAT.fullmatch, counts)):
-        shown = printable(", ".join(list(counts)[:3]), 60)
         found.notes.append(
-            f"Labels are numbers with fractions ({shown}); amounts are imported as regression."
+            f"Labels are numbers with fractions ({_quoted(list(counts)[:3])}); amounts are imported with the task "
+            "regression."
         )
     single = _called(counts, found)
     joints = _joined(single)

@@ -542,8 +542,8 @@ class ImageList(Format):
         for _, head, said in self._lines():
             label = outcome(head.strip())
             if label is not None:
-                new = self._numbered(label) if is_whole(said) else label
-                kept.append(f"{head}{new if label else said}\n")
+                new = self._numbered(label) if label and is_whole(said) else label
+                kept.append(f"{head}{new or said}\n")
         return "".join(kept)
 
     def _lines(self) -> Iterator[tuple[int, str, str]]:

@@ -42,6 +42,8 @@ class Listing:
                 self.unusable.append((location, reason))
             elif reason is None and tells:
                 self.files[location] = None
+            if reason is not None:
+                continue
             if self.is_picture(location):
                 folders[parts[:-1]] += 1
             else:
@@ -76,8 +78,8 @@ class Listing:
             return False
 
     def _pictures(self) -> Iterator[Parts]:
-        named = (location for location, _ in self.tree.walk() if self.is_picture(location))
-        return (tuple(self.inner(location).split("/")) for location in named)
+        named = (one for one, reason in self.tree.walk() if reason is None and self.is_picture(one))
+        return (tuple(self.inner(one).split("/")) for one in named)
 
 
 class FolderSource:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from auditor.ground.errors import ImportRefusedError
-from auditor.pictures.sources.addresses import path_of
+from auditor.pictures.sources.addresses import is_remote, path_of
 from auditor.pictures.sources.array_files import ArraySource, are_arrays
 from auditor.pictures.sources.arrow_files import INFO, SPLITS_OF, STATE, saved_files
 from auditor.pictures.sources.beside import (
@@ -100,7 +100,7 @@ class Seen:
     @property
     def root(self) -> Path:
         """The folder or address that locations are relative to."""
-        return path_of(self.tree.root) if isinstance(self.tree, RemoteTree) else Path(self.tree.root)
+        return path_of(self.tree.root) if is_remote(self.tree.root) else Path(self.tree.root)
 
     def packed(self, what: str) -> ImportRefusedError:
         """Why that kind is not read from where it is."""

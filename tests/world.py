@@ -17,7 +17,9 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 CATALOG, BENCH = ("auditor/catalog/",), ("app/components/", "app/server/", "app/panels/", "app/frame.")
 FIFTYONE = ("auditor/fiftyone_bridge/", "auditor/bridges/fiftyone_door.py", "tests/mongodb.py")
-ENGINES = ("engines/", "tests/engines/")
+ENGINES, FINETUNING = ("engines/", "tests/engines/"), ("auditor/audits/", "auditor/backbones/", "engines/")
+FEATURES_AUDIT, RATES = "tests/auditor/audits/test_features_audit.py", "tests/auditor/statistics/rates"
+STATISTICS = ("auditor/statistics/",)
 DEPLOY = (
     *("deploy/", "Dockerfile"),
     *("app/session/sign_in.py", "app/session/access.py", "app/session/allowed.py"),
@@ -47,6 +49,9 @@ WORLD: dict[str, tuple[str, ...]] = {
     "tests/auditor/audits/test_settle.py::test_settle__stopped_in_the_middle": (
         *("auditor/audits/settle.py", "auditor/catalog/scores.py"),
     ),
+    f"{FEATURES_AUDIT}::test_audit__the_embedding_is_resumed_and_the_result_is_the_same": (
+        *("auditor/audits/", "auditor/backbones/"),
+    ),
     "tests/auditor/ground/test_apart.py": ("auditor/ground/apart.py",),
     "tests/auditor/importing/test_foreign_files.py": ("auditor/importing/", "auditor/pictures/"),
     # FiftyOne: push, its App and services, in a browser, a notebook and with MongoDB of its own.
@@ -59,6 +64,11 @@ WORLD: dict[str, tuple[str, ...]] = {
     "tests/auditor/fiftyone_bridge/test_push.py": FIFTYONE,
     "tests/auditor/fiftyone_bridge/test_numbers.py": (*FIFTYONE, "auditor/numbers/"),
     "tests/auditor/fiftyone_bridge/test_server.py": FIFTYONE,
+    # Simulated worlds that show what a rule is for; the rules themselves are of the first tier.
+    f"{RATES}/test_promises.py::test_promise__a_list_taken_as_soon_as_it_looks_good_breaks_it": STATISTICS,
+    f"{RATES}/test_strata.py::test_part_interval__strata_of_an_earlier_ranking_sharpen_a_uniform_draw": STATISTICS,
+    f"{RATES}/test_strata.py::test_promise__and_interval_hold_where_a_second_reviewer_errs_and_what_differs_counts"
+    "_as_unsure": STATISTICS,
     # Object stores.
     "tests/auditor/pictures/sources/test_remote.py": ("auditor/pictures/sources/", "auditor/ground/hosts.py"),
     # Every layout of the world imported, exported and read again.
@@ -80,9 +90,9 @@ WORLD: dict[str, tuple[str, ...]] = {
     "tests/auditor/numbers": ("auditor/numbers/", "engines/regression/"),
     # What trains in engines/ beside the contract: nothing elsewhere can change what these find. The methods step
     # by step beside literal second copies of them; L2B on other bases; fine-tuning; other computers than this one.
-    "tests/auditor/audits/test_features_audit.py::test_audit__finetune_trains_the_backbone_on_the_images": (
-        *("auditor/audits/", "auditor/backbones/", "engines/"),
-    ),
+    f"{FEATURES_AUDIT}::test_audit__finetune_refuses_weights_that_changed_since_it_was_planned": FINETUNING,
+    f"{FEATURES_AUDIT}::test_audit__finetune_trains_the_backbone_on_the_images": FINETUNING,
+    "tests/app/screens/test_pages.py::test_audit__fine_tuning_of_a_backbone_can_be_chosen": FINETUNING,
     "tests/engines/backbones/test_embedding.py": ENGINES,
     "tests/engines/choicenet/test_reference_steps.py": ENGINES,
     "tests/engines/choicenet/test_training.py": ENGINES,

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engines.shared.large import large_array
+from engines.shared.large import ROWS_AT_ONCE, large_array
 
 EXACT_UP_TO = 20_000
 """Rows up to which every pair is compared; above, nearly all neighbours are found in far less time."""
@@ -41,7 +41,6 @@ CELLS_AT_ONCE = 64
 MANY = 1_000_000
 """Rows above which numbers of rows are kept in four bytes."""
 BLOCK = 2_048
-ROWS_AT_ONCE = 65_536
 COLUMNS = 16
 """Columns of which only the greatest is looked at first when the greatest of a row are chosen."""
 

@@ -50,6 +50,7 @@ from engines.shared.device import (
     resolve_device,
     versions,
 )
+from engines.shared.large import ROWS_AT_ONCE
 from engines.shared.recording import Recorder
 from engines.shared.selection import deal_by_class
 from engines.shared.work import Work
@@ -63,7 +64,6 @@ DIMENSIONS = (16, 32, 64, 128)
 ROWS_TO_CHOOSE = 10_000
 """Rows on which ``best_dimension`` compares."""
 CELLS = 4_000_000
-ROWS_AT_ONCE = 65_536
 MANY_CLASSES = 200
 """Above so many, starts alone are compared and one is fitted: see ``_in_turn``."""
 FIT_PASSES = 60

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from engines.shared.config import LoopConfig, at_least, check_preset
+from engines.shared.out_of_fold import FOLDS_ON_FEATURES
 from engines.shared.work import Work
 
 LEAST_STEPS = 400
 """Steps of a network at least, however few rows there are: with 442 rows and 40 epochs a network of either kind had
 not found the function yet."""
-FOLDS_ON_FEATURES = 5
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from engines.contract import EngineError
 IN_MEMORY = 1 << 29
 """Bytes up to which an array stays in memory."""
 ROWS_AT_ONCE = 65_536
+"""Rows that are computed with at a time, wherever all samples are: it bounds memory and changes no result."""
 
 
 def large_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:

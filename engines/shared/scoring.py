@@ -18,12 +18,10 @@ from torch.nn import functional as F
 
 from engines.contract import UNLABELED
 from engines.shared.device import autocast
-from engines.shared.large import large_array
+from engines.shared.large import ROWS_AT_ONCE, large_array
 from engines.shared.loader import MeanStd
 from engines.shared.losses import log_margin, require_finite
 from engines.shared.rows import Rows
-
-ROWS_AT_ONCE = 65_536
 
 
 class Scores(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.audits import comparison
+from auditor.audits import comparison, executors
 from auditor.bridges import engine_bridge
 from auditor.catalog import datasets, reading
 from auditor.catalog.db import ask
@@ -83,6 +83,7 @@ def before_after(
             or was stopped.
         ExportRefusedError: the policy can change nothing, or is unknown.
     """
+    executors.Choice.of(on)
     dataset = reading.dataset(dataset_name)
     given = ask(datasets.given_labels, dataset.id)
     held, truth, weights, notes = _held_out(dataset.id)

@@ -61,7 +61,7 @@ def import_the_zip(page: Any, server: Server) -> None:
     open_page(page, server, "import")
     upload = {"name": "digits.zip", "mimeType": "application/zip", "buffer": digits_zip()}
     page.locator(".st-key-import_file input[type=file]").set_input_files(upload)
-    page.get_by_text("digits.zip").wait_for(timeout=WAIT_MS)
+    page.get_by_text("from digits.zip").wait_for(timeout=WAIT_MS)
     page.get_by_text("Name of the dataset").wait_for(timeout=WAIT_MS)
     figures = page.get_by_test_id("stMetricValue")
     figures.nth(3).wait_for(timeout=WAIT_MS)

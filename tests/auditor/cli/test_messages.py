@@ -86,7 +86,7 @@ def test_reviewer__is_the_login_name_where_user_is_not_set(
         ("epochs=2.5", "Setting cross_entropy.epochs is 2.5, it must be a whole number."),
         ("epochs=true", "Setting cross_entropy.epochs is True, it must be a whole number."),
         ("learning_rate=fast", "Setting cross_entropy.learning_rate is 'fast', it must be a number."),
-        ("compile=1", "Setting cross_entropy.compile is 1, it must be true or false."),
+        ("keeps_features=1", "Setting cross_entropy.keeps_features is 1, it must be true or false."),
         ("weights=3", "Setting cross_entropy.weights is 3, it must be text or null."),
     ],
 )

@@ -66,7 +66,13 @@ def labelled(tmp_path: Path, labels: list[str]) -> Path:
             ["cat", "dog"],
         ),
         (["0.0", "1.0", "", "1"], [], ["0", "1"]),
-        (["0.0", "1.5", ""], [], ["0.0", "1.5"]),
+        (
+            ["0.0", "1.5", ""],
+            [
+                "Labels are numbers with fractions ('0.0' and '1.5'); amounts are imported with the task regression."
+            ],
+            ["0.0", "1.5"],
+        ),
         (["hot dog", "dog", "cat"], [], ["cat", "dog", "hot dog"]),
         (["tench, Tinca tinca", "dog"], [], ["dog", "tench, Tinca tinca"]),
     ],

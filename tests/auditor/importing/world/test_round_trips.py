@@ -5,15 +5,17 @@ A folder of copies has no picture without a label.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from auditor.ground.errors import ExportRefusedError
+from auditor.importing.class_names import meaning
 from auditor.importing.imports import import_dataset
 from auditor.outputs.export import export, export_tree
-from auditor.pictures.sources import SourceOptions, open_here
+from auditor.pictures.sources import Source, SourceOptions, open_here
 from tests.auditor.importing.world.cases import Case, Meant, cases
 from tests.auditor.importing.world.outcomes import options_of, read_all
 
@@ -29,9 +31,9 @@ def test_export__is_read_as_what_was_imported(tmp_path: Path, case: Case) -> Non
     table = tmp_path / "cleaned.csv"
     export("a", table)
     opened = open_here(str(source), SourceOptions(**options))
-    wanted = _meant(read_all(opened))
+    wanted = _meant(opened)
     if opened.info.kind not in ("tar", "webdataset"):  # whose images a table cannot name
-        again = read_all(open_here(str(table), SourceOptions(root=opened.info.root)))
+        again = open_here(str(table), SourceOptions(root=opened.info.root))
         assert _meant(again) == wanted
     out = tmp_path / f"again{''.join(source.suffixes) if source.is_file() else ''}"
     options |= {"root": opened.info.root} if source.is_file() and "root" not in options else {}
@@ -46,11 +48,14 @@ def test_export__is_read_as_what_was_imported(tmp_path: Path, case: Case) -> Non
         if "use .csv" not in str(error):
             raise
         return
-    assert _meant(read_all(open_here(str(out), SourceOptions(**options)))) == wanted
+    assert _meant(open_here(str(out), SourceOptions(**options))) == wanted
 
 
-def _meant(found: dict[int, Meant]) -> dict[int, Meant]:
+def _meant(opened: Source) -> dict[int, Meant]:
+    """What an import makes of the labels of a source."""
+    found = read_all(opened)
+    called = meaning(opened.info, Counter(meant.label for meant in found.values() if meant.label)).called
     return {
-        number: replace(meant, label=meant.label and meant.label.removesuffix(".0"))
+        number: replace(meant, label=called.get(meant.label, meant.label) if meant.label else meant.label)
         for number, meant in found.items()
     }

@@ -69,7 +69,8 @@ def labelled(tmp_path: Path, labels: list[str]) -> Path:
         (
             ["0.0", "1.5", ""],
             [
-                "Labels are numbers with fractions ('0.0' and '1.5'); amounts are imported with the task regression."
+                "Labels are numbers with fractions ('0.0' and '1.5'); "
+                "amounts are imported with the task regression."
             ],
             ["0.0", "1.5"],
         ),

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import rotate, zoom
 from sklearn.datasets import load_diabetes, load_digits
 
-from auditor.numbers.judging import judge
+from auditor.labels.numbers.judging import judge
 from benchmarks.metrics import auroc, average_precision
 from engines.contract import NumberData, NumberResult
 from engines.registry import ENGINES

@@ -13,7 +13,7 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Dataset
 from auditor.ground.vocabulary import SEGMENTATION
 from auditor.importing.imports import import_dataset
-from auditor.masks import auditing
+from auditor.labels.masks.kind import KIND
 from tests.shapes import Shapes, draw_shapes, write_pairs
 
 SHAPES = draw_shapes(12, size=32)
@@ -51,8 +51,8 @@ def make_home(folder: Path) -> Audited:
     source = write_source(folder / "source")
     names = source / "classes.txt"
     import_dataset(source, name="shapes", task=SEGMENTATION, class_names=names, workers=1)
-    audit_id = auditing.plan_audit("shapes", ["cross_entropy"], options=OPTIONS, device="cpu")
-    worker.run(audit_id, auditing.steps)
+    audit_id = KIND.plan("shapes", ["cross_entropy"], options=OPTIONS, device="cpu")
+    worker.run(audit_id)
     return Audited(source, SHAPES, audit_id)
 
 

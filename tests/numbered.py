@@ -12,7 +12,7 @@ from auditor.audits import worker
 from auditor.backbones import own_features
 from auditor.ground.vocabulary import REGRESSION
 from auditor.importing.imports import import_dataset
-from auditor.numbers import auditing
+from auditor.labels.numbers.kind import KIND
 
 NUM = 40
 WRONG = (4, 17, 23)
@@ -47,7 +47,5 @@ def make_home(folder: Path) -> None:
     import_ages(folder)
     features = own_features.add("ages", np.arange(NUM, dtype=np.float32)[:, None], name="place")
     options = {"cross_entropy": {"folds": 2, "batch_size": 16, "learning_rate": 0.01}}
-    audit_id = auditing.plan_audit(
-        "ages", ["cross_entropy"], options=options, features=features, device="cpu"
-    )
-    worker.run(audit_id, auditing.steps)
+    audit_id = KIND.plan("ages", ["cross_entropy"], options=options, features=features, device="cpu")
+    worker.run(audit_id)

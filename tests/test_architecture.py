@@ -43,11 +43,12 @@ FLOORS = {
         ("api",),
         ("experiments",),
         ("fiftyone_bridge",),
-        ("masks", "numbers", "outputs"),
+        ("labels",),
+        ("outputs",),
         ("importing",),
         ("audits",),
         ("backbones", "jobs", "pictures", "review"),
-        ("columns",),
+        ("columns", "kind"),
         ("catalog",),
         ("statistics",),
         ("bridges",),
@@ -274,7 +275,7 @@ def test_tables__are_defined_in_models_only() -> None:
 
 SERVICES = (
     *("auditor/audits/", "auditor/backbones/", "auditor/catalog/", "auditor/importing/", "auditor/jobs/"),
-    *("auditor/review/", "auditor/masks/deciding.py", "auditor/api/dataset.py", "auditor/pictures/cache.py"),
+    *("auditor/review/", "auditor/labels/", "auditor/api/dataset.py", "auditor/pictures/cache.py"),
     *("auditor/fiftyone_bridge/actions.py", "auditor/fiftyone_bridge/pull.py"),
 )
 """Who may hold a transaction open over several steps; all others ask one thing at a time (``db.ask``)."""

@@ -58,11 +58,11 @@ WORLD: dict[str, tuple[str, ...]] = {
     "tests/auditor/importing/test_fiftyone.py": (*FIFTYONE, "auditor/pictures/sources/fiftyone_sets.py"),
     "tests/auditor/fiftyone_bridge/test_app.py": FIFTYONE,
     "tests/auditor/fiftyone_bridge/test_formats.py": FIFTYONE,
-    "tests/auditor/fiftyone_bridge/test_masks.py": (*FIFTYONE, "auditor/masks/"),
+    "tests/auditor/fiftyone_bridge/test_masks.py": (*FIFTYONE, "auditor/labels/masks/"),
     "tests/auditor/fiftyone_bridge/test_notebook.py": FIFTYONE,
     "tests/auditor/fiftyone_bridge/test_pull.py": FIFTYONE,
     "tests/auditor/fiftyone_bridge/test_push.py": FIFTYONE,
-    "tests/auditor/fiftyone_bridge/test_numbers.py": (*FIFTYONE, "auditor/numbers/"),
+    "tests/auditor/fiftyone_bridge/test_numbers.py": (*FIFTYONE, "auditor/labels/numbers/"),
     "tests/auditor/fiftyone_bridge/test_server.py": FIFTYONE,
     # Simulated worlds that show what a rule is for; the rules themselves are of the first tier.
     f"{RATES}/test_promises.py::test_promise__a_list_taken_as_soon_as_it_looks_good_breaks_it": STATISTICS,
@@ -76,18 +76,18 @@ WORLD: dict[str, tuple[str, ...]] = {
         *("auditor/pictures/sources/", "auditor/importing/", "auditor/outputs/"),
     ),
     # Labels that are masks.
-    "tests/app/screens/test_masks.py": ("app/screens/masks.py", "auditor/masks/"),
-    "tests/auditor/masks/test_auditing.py": (
-        "auditor/masks/",
+    "tests/app/screens/test_masks.py": ("app/screens/masks.py", "auditor/labels/masks/"),
+    "tests/auditor/labels/masks/test_kind.py": (
+        "auditor/labels/masks/",
         "engines/segmentation/",
-        "auditor/audits/kinds.py",
+        "auditor/labels/others.py",
     ),
     "tests/engines/segmentation": ("engines/segmentation/", "engines/shared/"),
     "tests/engines/cross_entropy/test_masks.py": ("engines/segmentation/", "engines/cross_entropy/"),
     # Labels that are numbers.
     "tests/engines/regression": ("engines/regression/", "engines/choicenet/", "engines/shared/"),
-    "tests/app/screens/test_numbers.py": ("app/screens/numbers.py", "auditor/numbers/"),
-    "tests/auditor/numbers": ("auditor/numbers/", "engines/regression/"),
+    "tests/app/screens/test_numbers.py": ("app/screens/numbers.py", "auditor/labels/numbers/"),
+    "tests/auditor/labels/numbers": ("auditor/labels/numbers/", "engines/regression/"),
     # What trains in engines/ beside the contract: nothing elsewhere can change what these find. The methods step
     # by step beside literal second copies of them; L2B on other bases; fine-tuning; other computers than this one.
     f"{FEATURES_AUDIT}::test_audit__finetune_refuses_weights_that_changed_since_it_was_planned": FINETUNING,
@@ -123,8 +123,8 @@ WORLD: dict[str, tuple[str, ...]] = {
     "tests/browser/test_axe.py": (*BENCH, "app/screens/"),
     "tests/browser/test_fast_keys.py": (*BENCH, "auditor/review/"),
     "tests/browser/test_gate.py": ("app/server/gate.py", "auditor/ground/hosts.py"),
-    "tests/browser/test_masks.py": (*BENCH, "app/screens/masks.py", "auditor/masks/"),
-    "tests/browser/test_numbers.py": (*BENCH, "app/screens/numbers.py", "auditor/numbers/"),
+    "tests/browser/test_masks.py": (*BENCH, "app/screens/masks.py", "auditor/labels/masks/"),
+    "tests/browser/test_numbers.py": (*BENCH, "app/screens/numbers.py", "auditor/labels/numbers/"),
     "tests/browser/test_review.py": BENCH,
     "tests/browser/test_two_people.py": (*BENCH, "auditor/catalog/claims.py", "auditor/review/"),
     "tests/browser/test_windows.py": BENCH,

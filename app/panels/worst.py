@@ -10,12 +10,11 @@ import streamlit as st
 from app.server import masks, pictures
 from app.session import readers, words
 from app.session.words import plain
+from auditor import kind
 from auditor.audits import queues
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.numbers import figure, number_text
 from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
-from auditor.masks import listing as mask_listing
-from auditor.numbers import listing as number_listing
 
 SIDE = 320
 """Pixels that are sent; the page shows as many as fit six times into its width (``frame.py``)."""
@@ -26,10 +25,11 @@ def draw(dataset: Dataset, audit: Audit, count: int) -> int:
     page = queues.page(audit, {"undecided": True, "issues": True}, limit=count)
     if page.empty:
         page = queues.page(audit, {"issues": True}, limit=count)
+    table = kind.of(dataset).table(dataset, audit, page)
     if dataset.task == SEGMENTATION:
-        _draw_masks(dataset, audit, page)
+        _draw_masks(dataset, audit, table)
     elif dataset.task == REGRESSION:
-        rows = number_listing.with_numbers(dataset, audit, page)[["sample_id", "given", "suggested"]]
+        rows = table[["sample_id", "given", "suggested"]]
         numbers = [
             (int(sample), number_text(given), figure(suggested))
             for sample, given, suggested in rows.itertuples(index=False)
@@ -60,9 +60,9 @@ def draw_some(dataset: Dataset, count: int) -> None:
             )
 
 
-def _draw_masks(dataset: Dataset, audit: Audit, page: pd.DataFrame) -> None:
+def _draw_masks(dataset: Dataset, audit: Audit, table: pd.DataFrame) -> None:
     """Each with the outlines of the given mask and, where it differs, of the suggested one."""
-    weakest = mask_listing.with_masks(dataset, audit, page)[["sample_id", "weakest_class"]]
+    weakest = table[["sample_id", "weakest_class"]]
     with st.container(horizontal=True, gap="small", key=f"pictures_worst_{dataset.id}"):
         for sample, name in weakest.itertuples(index=False):
             st.image(

@@ -20,7 +20,6 @@ from auditor.backbones.features import NO_BACKBONE
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.settings import settings
 from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
-from auditor.masks import auditing
 
 OTHER_ENGINES = {
     SEGMENTATION: (
@@ -299,10 +298,7 @@ def start_on_others(dataset: Dataset) -> None:
     st.caption(f"{note} It runs in its own process: you can close this tab.")
     if st.button("Start the audit", type="primary", disabled=not chosen, key="audit_mask_start"):
         with st.spinner("Checking the plan …"):
-            if is_numbers:
-                audit_id = apart.plan_numbers(dataset.name, chosen, preset, backbone)
-            else:
-                audit_id = apart.call(auditing.plan_audit, dataset.name, chosen, preset=preset)
+            audit_id = apart.plan(dataset.name, chosen, preset, backbone=backbone)
         begin(audit_id)
 
 

@@ -19,7 +19,8 @@ from auditor.catalog import datasets
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import RELABEL
-from auditor.masks import deciding, listing
+from auditor.labels.masks import deciding
+from auditor.labels.masks.kind import KIND
 from auditor.review import blind
 
 MOST_LISTED = 2_000
@@ -35,7 +36,7 @@ def standing(row: Mapping[Hashable, Any]) -> str | None:
 
 def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
     """The masks of least trust, on the bench."""
-    listed = listing.suspects(dataset, audit, top=MOST_LISTED)
+    listed = KIND.suspects(dataset, audit, top=MOST_LISTED)
     components.mask_bench(
         key="masks_bench",
         connection=readers.connection(dataset),
@@ -50,13 +51,13 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
                 "weakest": row["weakest_class"],
                 "decision": standing(row),
             }
-            for row in listed.page.to_dict("records")
+            for row in KIND.table(dataset, audit, listed.page).to_dict("records")
         ],
         decisions=deciding.OFFERED,
     )
     st.caption(listed.statement)
     with st.expander("Classes"), shown():
-        st.dataframe(listing.class_table(dataset, audit).round(3), hide_index=True)
+        st.dataframe(KIND.class_table(dataset, audit).round(3), hide_index=True)
 
 
 def asked(dataset: Dataset, audit: Audit, sample_id: int) -> dict[str, Any]:

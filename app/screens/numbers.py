@@ -15,13 +15,13 @@ from app.session import readers, sign_in, state
 from app.session.access import OWNER
 from app.session.failures import shown
 from app.session.words import plain
-from auditor.audits import arrays, statements
+from auditor.audits import statements
 from auditor.catalog import scores
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.numbers import figure, number_text
-from auditor.numbers import listing
-from auditor.numbers.auditing import TOGETHER
+from auditor.labels.numbers.kind import KIND, alike
+from auditor.labels.numbers.results import suggested_numbers
 from auditor.review import blind
 
 MOST_LISTED = 2_000
@@ -32,11 +32,14 @@ ALIKE = 4
 SUSPECTS, SAMPLE, DONE = "Suspects", "Random sample", "Checked"
 
 
-def alike(dataset: Dataset, audit: Audit, sample_id: int, number: float, kind: str) -> dict[str, Any]:
+def listed(dataset: Dataset, audit: Audit, top: int) -> pd.DataFrame:
+    """The numbers of least trust."""
+    return KIND.table(dataset, audit, KIND.suspects(dataset, audit, top=top).page)
+
+
+def trusted(dataset: Dataset, audit: Audit, sample_id: int, number: float, kind: str) -> dict[str, Any]:
     """Trusted samples with about this number, to compare with."""
-    found = listing.alike(
-        readers.given_numbers(dataset), readers.score_table(audit), number, ALIKE, sample_id
-    )
+    found = alike(readers.given_numbers(dataset), readers.score_table(audit), number, ALIKE, sample_id)
     samples = [(one, number_text(given)) for one, given in found]
     return {"kind": kind, "title": f"Trusted, near {figure(number)}", "samples": samples}
 
@@ -56,8 +59,8 @@ def asked(dataset: Dataset, audit: Audit, row: dict[Hashable, Any]) -> dict[str,
         "number": given,
         "suggested": suggested,
         "alike": [
-            alike(dataset, audit, sample, given, "given"),
-            alike(dataset, audit, sample, suggested, "suggested"),
+            trusted(dataset, audit, sample, given, "given"),
+            trusted(dataset, audit, sample, suggested, "suggested"),
         ],
     }
 
@@ -71,7 +74,7 @@ def points(dataset: Dataset, audit: Audit) -> pd.DataFrame:
         {
             "sample": samples,
             "given": readers.given_numbers(dataset)[samples],
-            "predicted": np.asarray(arrays.array(audit.id, TOGETHER, "predicted"))[samples],
+            "predicted": suggested_numbers(audit).suggested.to_numpy()[samples],
             "kind": np.where(suspects, "suspect", "other label"),
         }
     )
@@ -80,7 +83,7 @@ def points(dataset: Dataset, audit: Audit) -> pd.DataFrame:
 
 def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
     """The most suspicious numbers that nobody has decided on, beside all of them against what is predicted."""
-    page = listing.suspects(dataset, audit, top=MOST_LISTED).page
+    page = listed(dataset, audit, MOST_LISTED)
     waiting = page[page.decision.isna()]
     bench, beside = st.columns([2.6, 1], gap="medium")
     with beside:
@@ -89,7 +92,7 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
         chosen = st.altair_chart(chart, on_select="rerun", key="numbers_points", selection_mode="point")
         st.caption(f"{plain(statements.noise_rate_now(audit).sentence)} Click on a point to see its picture.")
     if picked := [one["sample"] for one in chosen["selection"]["point"]]:
-        first = listing.with_numbers(dataset, audit, ask(scores.page_of, audit, picked[:1]))
+        first = KIND.table(dataset, audit, ask(scores.page_of, audit, picked[:1]))
         waiting = pd.concat([first, waiting[waiting.sample_id != picked[0]]])
     rows = waiting.head(judging.AT_ONCE).to_dict("records")
     with bench:
@@ -118,7 +121,7 @@ def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:
 
 def decided(dataset: Dataset, audit: Audit) -> None:
     """What people decided, as a table."""
-    page = listing.suspects(dataset, audit, top=dataset.num_samples).page
+    page = listed(dataset, audit, dataset.num_samples)
     columns = ["sample_id", "filepath", "given", "suggested", "decision", "cleaned", "reviewer"]
     found: pd.DataFrame = page[page.decision.notna()][columns]
     if found.empty:

@@ -17,7 +17,7 @@ from auditor.catalog.db import ask
 from auditor.catalog.records import Dataset, Sample
 from auditor.ground.errors import NotFoundError
 from auditor.ground.vocabulary import SEGMENTATION
-from auditor.masks import deciding, results
+from auditor.labels.masks import deciding, results
 from auditor.pictures import cache
 from auditor.pictures.decoding import placed
 from auditor.pictures.masks import IGNORED

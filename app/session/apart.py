@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
-from auditor import api
+from auditor import api, kind
 from auditor.audits import budgets, durations, usual_features
 from auditor.audits import plan as auditing
 from auditor.backbones import features
@@ -21,7 +21,6 @@ from auditor.bridges import engine_bridge
 from auditor.catalog import reading
 from auditor.catalog.db import close_all
 from auditor.ground.apart import DiedError, Readers
-from auditor.numbers import auditing as of_numbers
 
 USUAL_TIME = 0.0
 """The budget of whoever names none: ``budgets.DEFAULT_S`` on a CPU, none on a GPU."""
@@ -94,8 +93,8 @@ def plan(
     name: str,
     chosen: Sequence[str] | None,
     preset: str,
-    device: str,
-    seed: int,
+    device: str = "auto",
+    seed: int = 0,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     backbone: str | None = features.NO_BACKBONE,
     *,
@@ -113,15 +112,6 @@ def plan(
         AuditorError: as ``plan.plan``.
     """
     return call(_plan, name, chosen, preset, device, seed, options, backbone, finetune, budget, alone)
-
-
-def plan_numbers(name: str, chosen: Sequence[str], preset: str, backbone: str | None = None) -> int:
-    """Register an audit of numbers; nothing runs yet. Returns its id. ``backbone`` as in ``plan``.
-
-    Raises:
-        AuditorError: as ``numbers.auditing.plan_audit``.
-    """
-    return call(_plan_numbers, name, chosen, preset, backbone)
 
 
 def own_features(name: str, source: str, column: str | None) -> features.FeatureSource:
@@ -192,7 +182,7 @@ def _plan(
     if budget == USUAL_TIME:
         is_short = preset == "quick" and engine_bridge.resolve_device(device) == "cpu"
         budget = budgets.DEFAULT_S if is_short else None
-    return auditing.plan(
+    return kind.of(reading.dataset(name)).plan(
         name,
         chosen,
         preset=preset,
@@ -204,10 +194,6 @@ def _plan(
         budget=budget,
         alone=alone,
     )
-
-
-def _plan_numbers(name: str, chosen: Sequence[str], preset: str, backbone: str | None) -> int:
-    return of_numbers.plan_audit(name, chosen, preset=preset, features=_features(name, backbone))
 
 
 def _features(name: str, backbone: str | None) -> features.FeatureSource | None:

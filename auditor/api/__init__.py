@@ -2,7 +2,6 @@
 
 from auditor.api.dataset import (
     Dataset,
-    audit_steps,
     import_dataset,
     list_datasets,
     open_dataset,
@@ -12,7 +11,6 @@ from auditor.api.dataset import (
 
 __all__ = [
     "Dataset",
-    "audit_steps",
     "estimator",
     "import_dataset",
     "list_datasets",

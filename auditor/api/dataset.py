@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sqlmodel import Session
 
+from auditor import kind as kinds
 from auditor.api.watching import watching
 from auditor.audits import (
     arrays,
@@ -44,11 +45,9 @@ from auditor.ground.errors import (
 )
 from auditor.ground.names import Names
 from auditor.ground.progress import OnProgress, Progress
-from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
 from auditor.ground.wording import did_you_mean, plural
 from auditor.importing import imports
 from auditor.jobs import KINDS
-from auditor.outputs import export as exporting
 from auditor.outputs import report as reports
 from auditor.pictures import cache
 from auditor.review import blind, decision_files, decisions, drawing
@@ -176,30 +175,23 @@ class Dataset:
             AuditFailedError: it could not be finished; ``resume`` goes on with it.
         """
         chosen = [engines] if isinstance(engines, str) else engines
-        of_classes: dict[str, Any] = {
-            "budget": budget,
-            "finetune": finetune or None,
-            "alone": alone or None,
-        }
-        if self._row.task == SEGMENTATION:
-            of_classes |= {"backbone": backbone, "weights": weights, "features": features}
-        self._refuse_others(of_classes)
-        named: dict[str, Any] = {
-            "preset": preset,
-            "device": device,
-            "seed": seed,
-            "options": options or {},
-            "on": on,
-        }
-        if self._row.task == SEGMENTATION:
-            from auditor.masks import auditing as of_masks
-
-            return self._run(of_masks.plan_audit(self.name, chosen, **named), progress)
+        self._refuse_unused(
+            "audit",
+            budget=budget,
+            finetune=finetune or None,
+            alone=alone or None,
+            backbone=backbone,
+            weights=weights,
+            features=features,
+        )
+        kind = kinds.of(self._row)
         source: feature_files.FeatureSource | None
         if features is not None:
             if backbone is not None:
                 raise AuditFailedError("features replace a backbone; give one of the two.")
             source = own_features(self.name, features, column=features_column)
+        elif "backbone" in kind.unused["audit"]:
+            source = None
         else:
             source, _ = usual_features.choose(
                 self.name,
@@ -209,19 +201,19 @@ class Dataset:
                 views=views or feature_files.DEFAULT_VIEWS,
                 one=finetune,
             )
-        if self._row.task == REGRESSION:
-            from auditor.numbers import auditing as of_numbers
-
-            return self._run(of_numbers.plan_audit(self.name, chosen, features=source, **named), progress)
-        audit_id = plan.plan(
+        audit_id = kind.plan(
             self.name,
             chosen,
+            preset=preset,
+            device=device,
+            seed=seed,
+            options=options or {},
             map_method=map_method,
             features=source,
             alone=alone,
             budget=budgets.parse(budget) if isinstance(budget, str) else budget,
             finetune=finetune,
-            **named,
+            on=on,
         )
         return self._run(audit_id, progress)
 
@@ -236,15 +228,15 @@ class Dataset:
     def _run(self, audit_id: int, progress: bool | OnProgress) -> int:
         with watching(progress) as heard:
             listener = None if heard is None else _TimeLeft(audit_id, heard)
-            worker.run(audit_id, audit_steps(self._row.task), progress=listener)
+            worker.run(audit_id, progress=listener)
         return audit_id
 
-    def _refuse_others(self, given: Mapping[str, Any]) -> None:
+    def _refuse_unused(self, command: str, **given: Any) -> None:
         """Refuse arguments that mean nothing for this dataset's labels."""
-        unused = next((name for name, value in given.items() if value is not None), None)
-        if self._row.task != CLASSIFICATION and unused is not None:
-            what = "masks" if self._row.task == SEGMENTATION else "numbers"
-            raise AuditFailedError(f"{self.name} holds {what}; leave {unused} out.", field=unused)
+        kind = kinds.of(self._row)
+        for name, value in given.items():
+            if value is not None and name in kind.unused[command]:
+                raise AuditFailedError(f"{self.name} holds {kind.words}; leave {name} out.", field=name)
 
     def add_pred_probs(
         self, source: str | Path | NDArray[np.floating], *, name: str | None = None
@@ -304,7 +296,7 @@ class Dataset:
 
         Columns: sample_id, filepath, given_label, suggested_label, trust_score, error_probability,
         suggested_probability, is_label_issue, agreement, decision, reviewer; of masks and numbers those of
-        ``masks.listing`` and ``numbers.listing``. Both probabilities are the engines' own estimates until verified
+        their ``Kind.table``. Both probabilities are the engines' own estimates until verified
         rows calibrate them: compare them with each other, and take none for a share.
 
         Raises:
@@ -312,34 +304,11 @@ class Dataset:
             AuditFailedError: ``max_fdr`` is outside (0, 1).
         """
         audit = ask(audits.require_finished, self._row, audit_id)
-        most = top or self._row.num_samples
-        if self._row.task != CLASSIFICATION:
-            return self._others(audit, most, max_fdr, split)
-        listed = saying.suspects(audit, top=most, max_fdr=max_fdr, split=split)
-        page = listed.page
-        names = dict(enumerate(self._row.class_names))
-        for column in ("given_label", "suggested_label"):
-            page[column] = page[column].map(names)
-        kept = ["sample_id", "filepath", "given_label", "suggested_label", "trust_score", "error_probability"]
-        kept += ["suggested_probability", "is_label_issue", "agreement", "decision", "reviewer"]
-        found = page[kept]
+        kind, most = kinds.of(self._row), top or self._row.num_samples
+        listed = kind.suspects(self._row, audit, top=most, max_fdr=max_fdr, split=split)
+        found = kind.table(self._row, audit, listed.page)
         found.attrs["statement"] = listed.statement
         return found
-
-    def _others(
-        self, audit: records.Audit, top: int, max_fdr: float | None, split: str | None
-    ) -> pd.DataFrame:
-        """The suspects among masks or numbers."""
-        if self._row.task == SEGMENTATION:
-            from auditor.masks import listing as of_masks
-
-            listed = of_masks.suspects(self._row, audit, top=top, max_fdr=max_fdr, split=split)
-        else:
-            from auditor.numbers import listing as of_numbers
-
-            listed = of_numbers.suspects(self._row, audit, top=top, max_fdr=max_fdr, split=split)
-        listed.page.attrs["statement"] = listed.statement
-        return listed.page
 
     def samples(self) -> pd.DataFrame:
         """One row a sample in the dataset's order: sample_id, filepath, given_label, split, own columns."""
@@ -626,24 +595,21 @@ class Dataset:
             ExportRefusedError: the file exists, its kind is unknown, or ``auto`` has nothing that it can promise.
         """
         out = Path(path)
-        choice: dict[str, Any] = {"policy": policy, "max_fdr": max_fdr, "audit_id": audit_id}
         changed = None if policy == "reviewed" else policy
-        self._refuse_others({"policy": changed, "max_fdr": max_fdr, "links": links or None})
+        self._refuse_unused("export", policy=changed, max_fdr=max_fdr, links=links or None)
         if links and (out.suffix or as_source):
             raise ExportRefusedError("Links are of a folder of classes; leave them out.", field="links")
         with watching(progress) as heard:
-            if self._row.task == SEGMENTATION:
-                from auditor.masks import exporting as of_masks
-
-                return of_masks.export(self.name, out, audit_id=audit_id, progress=heard)
-            if self._row.task == REGRESSION:
-                from auditor.numbers import exporting as of_numbers
-
-                return of_numbers.export(self.name, out, audit_id=audit_id, force=force, progress=heard)
-            if not out.suffix and not as_source:
-                return exporting.export_tree(self.name, out, links=links, progress=heard, **choice)
-            return exporting.export(
-                self.name, out, force=force, as_source=as_source, progress=heard, **choice
+            return kinds.of(self._row).export(
+                self.name,
+                out,
+                policy=policy,
+                max_fdr=max_fdr,
+                audit_id=audit_id,
+                force=force,
+                as_source=as_source,
+                links=links,
+                progress=heard,
             )
 
     def to_fiftyone(
@@ -745,19 +711,6 @@ def import_dataset(
     with watching(progress) as heard:
         imports.import_dataset(source, name=name, progress=heard, **options)
     return Dataset(name)
-
-
-def audit_steps(task: str) -> worker.Steps | None:
-    """What an audit of labels of that task does; None: what one of classes does."""
-    if task == SEGMENTATION:
-        from auditor.masks import auditing as of_masks
-
-        return of_masks.steps
-    if task == REGRESSION:
-        from auditor.numbers import auditing as of_numbers
-
-        return of_numbers.steps
-    return None
 
 
 class _TimeLeft:

@@ -6,7 +6,6 @@ __all__ = [
     "comparison",
     "durations",
     "executors",
-    "kinds",
     "new_classes",
     "own_models",
     "plan",

@@ -139,8 +139,7 @@ def plan(
             nothing to fine-tune, or a disk that has no room for them.
     """
     finetuned = pretrained(features) if finetune else None
-    if not 0 <= seed < 2**31:
-        raise AuditFailedError(f"The seed is {seed}; use a whole number from 0 to {2**31 - 1}.")
+    check_seed(seed)
     if map_method not in MAPS:
         raise AuditFailedError(
             f"There is no map {map_method!r}; use one of {', '.join(MAPS)}.", field="map_method"
@@ -205,19 +204,42 @@ def plan(
             on=on,
         ),
     )
-    runs = [NewEngineRun(engine=name, config=set_up.configs[name]) for name in names]
-    abouts = {name: json.dumps(engine_bridge.about(name), ensure_ascii=False) for name in names}
+    inputs = {"labels": labels, "trusted": trusted}
+    if (weight := verifying.trusted_weight(dataset.id, trusted)) is not None:
+        inputs["trusted_weight"] = weight
+    return register(dataset, audit, set_up.configs, inputs)
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that is not from 0 to 2^31 - 1.
+
+    Raises:
+        AuditFailedError: it is not.
+    """
+    if not 0 <= seed < 2**31:
+        raise AuditFailedError(f"The seed is {seed}; use a whole number from 0 to {2**31 - 1}.")
+
+
+def register(
+    dataset: Dataset,
+    audit: NewAudit,
+    configs: Mapping[str, Mapping[str, Any]],
+    inputs: Mapping[str, NDArray[Any]],
+) -> int:
+    """Keep a planned audit with the config of each engine and the arrays that it trains on; returns its id.
+
+    Raises:
+        AuditFailedError: a disk that has no room for them.
+    """
+    runs = [NewEngineRun(engine=name, config=dict(configs[name])) for name in audit.engines]
+    abouts = {name: json.dumps(engine_bridge.about(name), ensure_ascii=False) for name in audit.engines}
     # The inputs lie on disk before the audit can be seen: without them it could never be resumed.
     with session() as open_session:
         audit_id = audits.create(open_session, audit, runs)
         with _all_or_nothing(settings().audit_folder(audit_id)) as folder:
             folders.write_manifest(folder, audit.uuid, title=f"audit {audit_id} of {dataset.name}")
             with written_whole(folder / "inputs.npz") as beside, beside.open("wb") as file:
-                weight = verifying.trusted_weight(dataset.id, trusted)
-                if weight is None:
-                    np.savez(file, labels=labels, trusted=trusted)
-                else:
-                    np.savez(file, labels=labels, trusted=trusted, trusted_weight=weight)
+                np.savez_compressed(file, **inputs)
             for name, text in abouts.items():
                 with written_whole(folder / f"{name}.json") as beside:
                     beside.write_text(text)

@@ -21,6 +21,7 @@ from auditor.catalog.records import Audit, Dataset
 from auditor.ground import wording
 from auditor.ground.errors import AuditFailedError, NotFoundError
 from auditor.ground.vocabulary import FOUND_WRONG, LEVELS, RELABEL
+from auditor.kind import Suspects
 from auditor.pictures.sources import printable
 from auditor.review import blind, decisions
 from auditor.review.decisions import Findings
@@ -76,18 +77,6 @@ class Standing:
         """What people found among these."""
         known, asked = decisions.outcomes(self.dataset.id), self.in_question
         return decisions.findings(known, {one for one in known if asked[one]})
-
-
-@dataclass(frozen=True)
-class Suspects:
-    """The head of a list of suspects."""
-
-    statement: str
-    """What can be said about the list."""
-    page: pd.DataFrame
-    """As ``scores.page`` gives it."""
-    total: int
-    """How many there are, listed or not."""
 
 
 @dataclass(frozen=True)

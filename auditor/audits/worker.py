@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor import jobs
+from auditor import jobs, kind
 from auditor.audits import arrays as results
 from auditor.audits import copies, executors, plan, settle, shards, tasks
 from auditor.audits.tasks import Event, Outcome, TaskSpec
@@ -32,17 +32,13 @@ from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch, now
 from auditor.ground.errors import AuditFailedError, CatalogBusyError
 from auditor.ground.files import load_array, new_folder_beside, written_whole
 from auditor.ground.progress import OnProgress, Progress, Ticker
-from auditor.ground.vocabulary import CLASSIFICATION
 from auditor.pictures import cache
 
 if TYPE_CHECKING:
     from auditor.bridges.engine_bridge import EpochRecord
 
 
-Steps = Callable[[Audit, Dataset, jobs.Reporter], None]
-
-
-def run(audit_id: int, steps: Steps | None = None, *, progress: OnProgress | None = None) -> None:
+def run(audit_id: int, *, progress: OnProgress | None = None) -> None:
     """Do the work of an audit in this process, from wherever an earlier attempt left it; see ``work``.
 
     ``progress`` hears how far it is.
@@ -51,11 +47,11 @@ def run(audit_id: int, steps: Steps | None = None, *, progress: OnProgress | Non
         JobRefusedError: another process works on it.
         AuditFailedError: it could not be finished; the catalog holds the same text.
     """
-    jobs.run(plan.job_of(audit_id), lambda _, tell: work(audit_id, tell, steps), progress=progress)
+    jobs.run(plan.job_of(audit_id), lambda _, tell: work(audit_id, tell), progress=progress)
 
 
-def work(audit_id: int, tell: jobs.Reporter, steps: Steps | None = None) -> None:
-    """The audit's part of its job; ``steps`` train and settle where its labels are no classes.
+def work(audit_id: int, tell: jobs.Reporter) -> None:
+    """Do the audit's part of its job: what its kind of labels needs.
 
     Raises:
         AuditFailedError: it could not be finished; the catalog holds the same text.
@@ -65,12 +61,12 @@ def work(audit_id: int, tell: jobs.Reporter, steps: Steps | None = None) -> None
         dataset = datasets.by_id(open_session, audit.dataset_id)
         audits.set_status(open_session, audit_id, "running", started_at=audit.started_at or now(), error=None)
     with explaining(audit_id):
-        (steps or _steps)(audit, dataset, tell)
+        kind.of(dataset).run(audit, dataset, tell)
         jobs.patiently(lambda: _finish(audit_id))
 
 
-def _steps(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
-    """What an audit of classes does."""
+def run_on_classes(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
+    """Look at the features, let every engine train, and find the consensus."""
     found = features_for(audit, dataset, tell)
     if found is not None:
         _reduce(audit, dataset, found)
@@ -190,7 +186,6 @@ def train(
     tell: jobs.Reporter,
     *,
     given: Path,
-    task: str = CLASSIFICATION,
     only: str | None = None,
 ) -> None:
     """Let an executor train every engine that is not finished, and write down what it hears.
@@ -200,7 +195,6 @@ def train(
         dataset: that it is about.
         tell: hears how far all engines are.
         given: ``.npy`` of the labels that trust is about.
-        task: what the labels are, one of ``vocabulary.TASKS``.
         only: the one engine to train now; None: all.
 
     Raises:
@@ -209,7 +203,7 @@ def train(
     with session() as open_session:
         runs = [audits.run(open_session, audit.id, name) for name in audit.engines]
     left = [run for run in runs if run.status != "finished" and only in (None, run.engine)]
-    specs = _specs(audit, dataset, left, given, task)
+    specs = _specs(audit, dataset, left, given)
     listener = _Recording(audit, tell, runs, specs)
     if specs:
         listener.tell()
@@ -218,20 +212,16 @@ def train(
         raise AuditFailedError(" ".join(dict.fromkeys(listener.errors)))
 
 
-def _specs(
-    audit: Audit, dataset: Dataset, runs: Sequence[EngineRun], given: Path, task: str
-) -> list[TaskSpec]:
+def _specs(audit: Audit, dataset: Dataset, runs: Sequence[EngineRun], given: Path) -> list[TaskSpec]:
     """What is left to train, as tasks."""
     if not runs:
         return []
     place = folders.of_audit(audit.id)
     source = results.features_of(audit)
     heads = audit.options.heads
-    features_file = None
+    features_file, is_laid_out = None, kind.of(dataset).is_laid_out
     if source is not None:
-        features_file = str(
-            results.reduced_file(audit.id) if task == CLASSIFICATION else _raw(dataset, source)
-        )
+        features_file = str(results.reduced_file(audit.id) if is_laid_out else _raw(dataset, source))
     images = str(cache.image_cache_path(dataset))
     truth = cache.folder(dataset) / cache.TRUE_LABELS
     waits = {run.engine for run in runs}
@@ -243,8 +233,7 @@ def _specs(
             seen = str(results.engine_folder(audit.id, plan.TRUNK) / "features.npy")
         if audit.options.finetune and not engine_bridge.needs_features(run.engine):
             seen = None
-        # Of features there is one map for all engines, and only of classes is there any.
-        has_own_map = task == CLASSIFICATION and (seen is None or source is None)
+        has_own_map = is_laid_out and (seen is None or source is None)  # of features all engines have one
         spec = TaskSpec(
             name=run.engine,
             engine=run.engine,
@@ -256,7 +245,7 @@ def _specs(
             images=images if seen is None else None,
             features=seen,
             given=str(given),
-            task=task,
+            task=dataset.task,
             truth=str(truth) if truth.exists() else None,
             draws=audit.options.map if has_own_map else None,
             finds_neighbours=has_own_map and run.engine == audit.engines[0] and source is None,  # for cards

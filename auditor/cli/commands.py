@@ -12,7 +12,6 @@ import shlex
 import signal
 import sys
 from contextlib import nullcontext, redirect_stdout
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -34,15 +33,16 @@ from auditor.cli.options import (
     Commands,
     echo,
     engines_option,
+    kind_of,
     named,
     port_option,
     refuse,
     refuse_beside,
+    refuse_unused,
     reviewer_or_login,
-    task_of,
     writing,
 )
-from auditor.ground.vocabulary import PURPOSES, REGRESSION, SEGMENTATION, TASKS
+from auditor.ground.vocabulary import PURPOSES, REGRESSION, TASKS
 from auditor.ground.wording import plural
 
 if TYPE_CHECKING:
@@ -291,11 +291,11 @@ def audit(
     """
     from auditor.audits import executors, own_models, plan
     from auditor.bridges import engine_bridge
-    from auditor.cli import masks, numbers, output
+    from auditor.cli import output
 
     executors.Choice.of(executor)
     engine_bridge.checkpoint_interval_s()  # what is wrong there is said before anything is trained
-    task = task_of(name)
+    kind = kind_of(name)
     if forget_pred_probs is not None:
         if pred_probs is not None or resume or detach:
             raise click.UsageError("--forget-pred-probs trains nothing; use it alone.")
@@ -307,35 +307,19 @@ def audit(
     witness = None if pred_probs is None else own_models.read(name, pred_probs)
     if resume:
         audit_id = plan.newest_unfinished(name, executor)
-    elif task == SEGMENTATION:
-        audit_id = masks.plan(
-            name, engines, preset=preset, device=device, seed=seed, settings=settings, on=executor
-        )
-    elif task == REGRESSION:
-        found, why = _features(name, backbone, weights, backbone_size, views, own_features, features_column)
-        if why:
-            echo(why, err=True)
-        audit_id = numbers.plan(
-            name,
-            engines,
-            preset=preset,
-            device=device,
-            seed=seed,
-            settings=settings,
-            features=found,
-            on=executor,
-        )
     else:
-        options = engine_bridge.options_of(settings)
-        named = (name, backbone, weights, backbone_size, views, own_features, features_column)
-        found, why = _features(*named, one=finetune)
-        audit_id = plan.plan(
+        refuse_unused(kind, "audit")
+        found, why = None, ""
+        if "backbone" not in kind.unused["audit"]:
+            named = (name, backbone, weights, backbone_size, views, own_features, features_column)
+            found, why = _features(*named, one=finetune)
+        audit_id = kind.plan(
             name,
             engines,
             preset=preset,
             device=device,
             seed=seed,
-            options=options,
+            options=engine_bridge.options_of(settings),
             map_method=map_method,
             features=found,
             alone=alone,
@@ -358,7 +342,7 @@ def audit(
         echo(f"Audit {audit_id} runs in the background; {shown}.")
         return
     output.follow_audit(audit_id)
-    (masks if task == SEGMENTATION else output).audit_summary(audit_id, as_json=as_json)
+    output.audit_summary(audit_id, as_json=as_json)
 
 
 def _budget(text: str | None, device: str) -> float | None:
@@ -532,10 +516,9 @@ def suspects(
     name: str, top: int, max_fdr: float | None, split: str | None, audit_id: int | None, as_json: bool
 ) -> None:
     """List the most suspicious labels of NAME; --max-fdr only lists what can be promised at that rate."""
-    from auditor.cli import masks, numbers, output
+    from auditor.cli import output
 
-    show = {SEGMENTATION: masks.suspects, REGRESSION: numbers.suspects}.get(task_of(name), output.suspects)
-    show(name, top=top, max_fdr=max_fdr, audit_id=audit_id, split=split, as_json=as_json)
+    output.suspects(name, top=top, max_fdr=max_fdr, audit_id=audit_id, split=split, as_json=as_json)
 
 
 @cli.command()
@@ -723,30 +706,29 @@ def export(
     Of a dataset of masks --out is a new folder or .zip file: the cleaned masks in the layout that they came in, and
     masks.csv.
     """
-    from auditor.cli import masks, numbers, output
-    from auditor.outputs import export as exporting
+    from auditor.cli import output
 
-    task = task_of(name)
-    if task == SEGMENTATION:
-        masks.export(name, out, policy=policy, audit_id=audit_id, as_json=as_json)
-        return
-    if task == REGRESSION:
-        numbers.export(name, out, policy=policy, audit_id=audit_id, force=force, as_json=as_json)
-        return
-
-    if not out.suffix:
-        refuse_beside("a folder", ("force",), "name a new folder")
-    if as_source:
-        refuse_beside("--as-source", ("links",), "links are for a folder of classes; leave it out")
-    elif out.suffix:
-        refuse_beside("a file", ("links",), "links are for a folder; leave it out")
+    kind = kind_of(name)
+    refuse_unused(kind, "export")
+    if "links" not in kind.unused["export"]:
+        if not out.suffix:
+            refuse_beside("a folder", ("force",), "name a new folder")
+        if as_source:
+            refuse_beside("--as-source", ("links",), "links are for a folder of classes; leave it out")
+        elif out.suffix:
+            refuse_beside("a file", ("links",), "links are for a folder; leave it out")
     with writing(out), output.step_progress() as progress:
-        write = (
-            partial(exporting.export, force=force, as_source=as_source)
-            if out.suffix or as_source
-            else partial(exporting.export_tree, links=links)
+        summary = kind.export(
+            name,
+            out,
+            policy=policy,
+            max_fdr=max_fdr,
+            audit_id=audit_id,
+            force=force,
+            as_source=as_source,
+            links=links,
+            progress=progress,
         )
-        summary = write(name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id, progress=progress)
     output.done(
         f"{out}: {summary.sentence}", {"out": str(out), **dataclasses.asdict(summary)}, as_json=as_json
     )

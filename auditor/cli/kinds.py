@@ -9,14 +9,13 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from auditor import jobs
+from auditor import jobs, kind
 from auditor.catalog import datasets, reading
 from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import ask
 from auditor.ground import processes
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.settings import settings
-from auditor.ground.vocabulary import REGRESSION, SEGMENTATION
 from auditor.jobs import KINDS, Job, Reporter
 
 Work = Callable[[Job, Reporter], dict[str, Any] | None]
@@ -57,10 +56,9 @@ def _import(job: Job, tell: Reporter) -> dict[str, Any]:
 
 def _audit(job: Job, tell: Reporter) -> None:
     assert job.audit_id is not None
-    from auditor import api
     from auditor.audits import worker
 
-    worker.work(job.audit_id, tell, api.audit_steps(reading.dataset_of_audit(job.audit_id).task))
+    worker.work(job.audit_id, tell)
 
 
 def _compare(job: Job, tell: Reporter) -> dict[str, Any]:
@@ -87,22 +85,8 @@ def _export(job: Job, tell: Reporter) -> dict[str, Any]:
 
         report.write_report(job.name, out, force=True, **chosen)
         return {"sentence": "The report is written."}
-    task = reading.dataset(job.name).task
-    if task == SEGMENTATION:
-        from auditor.masks import exporting as of_masks
-
-        out.unlink(missing_ok=True)  # of an attempt that was killed between its last two steps
-        return {"sentence": of_masks.export(job.name, out, **chosen).sentence}
-    if task == REGRESSION:
-        from auditor.numbers import exporting as of_numbers
-
-        return {"sentence": of_numbers.export(job.name, out, force=True, **chosen).sentence}
-    from auditor.outputs import export
-
-    chosen |= {key: job.arguments[key] for key in ("policy", "max_fdr")}
-    if out.suffix == ".zip":
-        return {"sentence": export.export_zip(job.name, out, **chosen).sentence}
-    return {"sentence": export.export(job.name, out, force=True, **chosen).sentence}
+    chosen |= {key: job.arguments[key] for key in ("policy", "max_fdr") if key in job.arguments}
+    return {"sentence": kind.of(reading.dataset(job.name)).download(job.name, out, **chosen).sentence}
 
 
 def _push(job: Job, tell: Reporter) -> dict[str, Any]:

@@ -13,10 +13,12 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from auditor import kind as kinds
 from auditor.catalog import datasets, reading
 from auditor.ground.errors import AuditorError, cannot_write
 from auditor.ground.names import first_twice
 from auditor.ground.wording import visible
+from auditor.kind import Kind
 
 LONGEST_LINE = 500
 """Letters of a command's first sentence that its group lists."""
@@ -188,9 +190,22 @@ def reviewer_or_login(reviewer: str | None) -> str:
         raise AuditorError("Your login name is not known; say who decided with --reviewer NAME.") from error
 
 
-def task_of(name: str) -> str:
-    """What the labels of that dataset are: one of ``vocabulary.TASKS``."""
-    return reading.dataset(name).task
+def kind_of(name: str) -> Kind:
+    """Return what the labels of that dataset are."""
+    return kinds.of(reading.dataset(name))
+
+
+def refuse_unused(kind: Kind, command: str) -> None:
+    """Refuse options that mean nothing for such labels.
+
+    Raises:
+        UsageError: one of them was given.
+    """
+    unused = dict(kind.unused[command])
+    if click.get_current_context().params.get("policy") == "reviewed":  # as it is anyway
+        unused.pop("policy", None)
+    for remedy in dict.fromkeys(unused.values()):
+        refuse_beside(f"a dataset of {kind.words}", [one for one in unused if unused[one] == remedy], remedy)
 
 
 def refuse(name: str, command: str, *, others: Collection[str] = ()) -> None:

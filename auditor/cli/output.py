@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import shlex
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
+from auditor import kind as kinds
 from auditor.audits import arrays, durations, own_models, plan, progress, settle, statements
 from auditor.backbones.weights import Weights
 from auditor.catalog import audits, datasets, reading
@@ -27,9 +26,8 @@ from auditor.cli.options import echo
 from auditor.experiments.before_after import BeforeAfter
 from auditor.ground.errors import AuditFailedError, AuditorError, CatalogBusyError
 from auditor.ground.progress import OnProgress, Progress
-from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION, SEGMENTATION
+from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION
 from auditor.ground.wording import duration, kind_of_labels, percent, plural
-from auditor.masks import listing as masks
 from auditor.outputs.report import conflict_sentence
 from auditor.pictures.sources import printable
 from auditor.review import blind, decisions, drawing
@@ -143,6 +141,8 @@ def weights_kept(found: Weights, *, as_json: bool) -> None:
 def plan_summary(audit_id: int) -> None:
     """On standard error: how the engines train and how long that should take."""
     audit = reading.audit(audit_id)
+    if not audit.options.estimate:
+        return
     heads = audit.options.heads
     if heads:
         echo(f"{plan.TRUNK} trains on the images, the others on what its network sees.", err=True)
@@ -196,8 +196,8 @@ def _name_of(audit_id: int) -> str:
     return dataset.name
 
 
-def audit_engines(audit_id: int, *, as_json: bool) -> tuple[Audit, Dataset] | None:
-    """Print the engines of an audit and their seconds; as JSON with all that it found, and None is returned."""
+def audit_summary(audit_id: int, *, as_json: bool) -> None:
+    """Print the seconds of each engine and what the audit found."""
     audit, dataset = reading.audit_and_dataset(audit_id)
     runs = ask(audits.runs, audit_id)
     if as_json:
@@ -205,29 +205,11 @@ def audit_engines(audit_id: int, *, as_json: bool) -> tuple[Audit, Dataset] | No
         print_json(
             {"audit_id": audit_id, "dataset": dataset.name, "engines": engines, **audit.summary.as_json()}
         )
-        return None
+        return
     for run in runs:
         echo(f"  {run.engine:<14} {run.seconds:7.1f} s")
-    return audit, dataset
-
-
-def audit_summary(audit_id: int, *, as_json: bool) -> None:
-    """What an audit found, in a few lines."""
-    found = audit_engines(audit_id, as_json=as_json)
-    if found is None:
-        return
-    audit, dataset = found
-    if borrowed := arrays.heard_in_words(audit):
-        echo(borrowed)
-    echo(statements.noise_rate_now(audit).sentence)
-    number = audit.summary.num_label_issues
-    echo(
-        f"{plural(number, 'label', 'are')} above the suggested cut."
-        if number
-        else statements.no_suspects(audit)
-    )
-    steps = [drawing.next_command(dataset.name), "auditor app"]
-    echo(f"Next: {', or '.join(step for step in steps if step)}")
+    for line in kinds.of(dataset).summary(dataset, audit):
+        echo(line)
 
 
 def runs_that_speak(name: str, *, alone: bool | None, audit_id: int | None, as_json: bool) -> None:
@@ -296,12 +278,9 @@ def suspects(
 ) -> None:
     """The ranking's head, or the flags that a promise carries; of the newest finished audit or of ``audit_id``."""
     dataset, audit = reading.audited(name, audit_id)
-    listed = statements.suspects(audit, top=top, max_fdr=max_fdr, split=split)
-    names = dataset.class_names
-    found = listed.page.to_dict("records")
-    labels = {int(row["sample_id"]): (int(row["given_label"]), int(row["suggested_label"])) for row in found}
-    reasons = arrays.headlines(audit, labels, names)
-    rows = [_suspect(row, names) | {"reason": reasons[int(row["sample_id"])]} for row in found]
+    kind = kinds.of(dataset)
+    listed = kind.suspects(dataset, audit, top=top, max_fdr=max_fdr, split=split)
+    rows = kind.rows(dataset, audit, listed.page)
     if as_json:
         summary = audit.summary
         print_json(
@@ -316,11 +295,7 @@ def suspects(
         return
     echo(listed.statement)
     for row in rows:
-        echo(
-            f"{row['rank']:>6}  {row['filepath']}  {row['given_label']} -> {row['suggested_label']}"
-            f"  trust {row['trust_score']:.3f}  {row['decision'] or ''}"
-        )
-        echo(f"        {row['reason']}")
+        echo(kind.line(row))
     say_more(len(rows), listed.total)
 
 
@@ -328,29 +303,6 @@ def say_more(num_listed: int, total: int) -> None:
     """Where a list was cut."""
     if num_listed < total:
         echo(f"The first {num_listed:,} of {total:,}; --top {total} lists all.")
-
-
-def listed(found: statements.Suspects, line: Callable[[Mapping[str, Any]], str], *, as_json: bool) -> None:
-    """What is said about a list of masks or numbers, then a line for each."""
-    rows = [_plain_row(row) for row in found.page.to_dict("records")]
-    if as_json:
-        print_json({"statement": found.statement, "total": found.total, "suspects": rows})
-        return
-    echo(found.statement)
-    for row in rows:
-        echo(line(row))
-    say_more(len(rows), found.total)
-
-
-def _plain_row(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """NumPy's and pandas' values as Python's; what is missing is None."""
-    return {str(key): _python(value) for key, value in row.items()}
-
-
-def _python(value: Any) -> Any:
-    if isinstance(value, list | str | bool):
-        return value
-    return None if pd.isna(value) else getattr(value, "item", lambda: value)()
 
 
 def _promises(found: Mapping[float, Promise]) -> list[dict[str, Any]]:
@@ -397,19 +349,6 @@ def before_after(result: BeforeAfter, *, as_json: bool) -> None:
         echo(note)
 
 
-def _suspect(row: Mapping[Any, Any], names: list[str]) -> dict[str, Any]:
-    def name_of(label: float) -> str | None:
-        return names[int(label)] if label is not None and not math.isnan(label) and label >= 0 else None
-
-    kept = ("sample_id", "filepath", "rank", "trust_score", "error_probability", "suggested_probability")
-    found = {key: row[key] for key in kept}
-    found["rank"] += 1  # people count from one
-    found |= {"given_label": name_of(row["given_label"]), "suggested_label": name_of(row["suggested_label"])}
-    decided = {key: None if pd.isna(row[key]) else row[key] for key in ("decision", "reviewer")}
-    found |= {"agreement": row["agreement"], **decided}
-    return found
-
-
 def _status_or_damage(name: str) -> dict[str, Any]:
     """A dataset's status; where something of it is damaged, what that is: the others are shown all the same."""
     try:
@@ -430,12 +369,10 @@ def _dataset_status(dataset: Dataset) -> dict[str, Any]:
     finished = next((audit for audit in found if audit.status == "finished"), None)
     outcomes = decisions.outcomes(dataset.id)
     known, left, sentences = progress.findings(dataset, outcomes), None, []
-    if finished is not None and dataset.task == SEGMENTATION:
-        sentences = [masks.statement(finished, dataset)]
-    elif finished is not None:
-        left = progress.errors_left(dataset, finished, known)
-        advice = progress.progress(dataset.id, finished.id).advice
-        sentences = [progress.noise_rate(finished).sentence, advice]
+    if finished is not None:
+        kind = kinds.of(dataset)
+        left = progress.errors_left(dataset, finished, known) if kind.guesses_rate else None
+        sentences = kind.status(dataset, finished)
     return {
         "name": dataset.name,
         "num_samples": dataset.num_samples,

@@ -17,7 +17,7 @@ from auditor.catalog.records import Audit, Dataset, Review
 from auditor.fiftyone_bridge import labels as labelling
 from auditor.fiftyone_bridge.labels import FIGURES, Labels, MaskLabels
 from auditor.ground.errors import NotFoundError
-from auditor.numbers import auditing as of_numbers
+from auditor.labels.numbers.results import suggested_numbers
 from auditor.pictures import cache
 
 MARK = "label_auditor"
@@ -168,11 +168,10 @@ def load(name: str, audit_id: int | None = None) -> Columns:
         predicted = {
             engine: _rounded(labels, arrays.array(audit.id, engine, "predicted")) for engine in engines
         }
-        together = np.asarray(arrays.array(audit.id, of_numbers.TOGETHER, "predicted"))
-        half_width = audit.summary.half_width or 0.0
-        columns["suggested_low"] = ("float", _floats(together - half_width))
-        columns["suggested_high"] = ("float", _floats(together + half_width))
-        suggested = _rounded(labels, together)
+        together = suggested_numbers(audit)
+        for end in ("suggested_low", "suggested_high"):
+            columns[end] = ("float", _floats(together[end].to_numpy()))
+        suggested = _rounded(labels, together.suggested.to_numpy())
     else:
         probs = {engine: arrays.pred_probs(audit.id, engine) for engine in engines}
         found = table.suggested_label.to_numpy(dtype=np.int64)

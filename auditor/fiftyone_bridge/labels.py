@@ -22,7 +22,7 @@ from auditor.catalog.db import ask
 from auditor.catalog.records import Dataset, Review
 from auditor.ground.numbers import number_text, read_number
 from auditor.ground.vocabulary import EXCLUDING, KEEP, REGRESSION, RELABEL, SEGMENTATION
-from auditor.masks import deciding, results
+from auditor.labels.masks import deciding, results
 from auditor.pictures.decoding import placed
 
 Taken = tuple[int, tuple[int, ...]]

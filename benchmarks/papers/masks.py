@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy import ndimage
 
-from auditor.masks import pixels
+from auditor.labels.masks import pixels
 from auditor.pictures.masks import IGNORED, fit
 from benchmarks import images
 from benchmarks.metrics import auroc

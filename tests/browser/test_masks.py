@@ -15,7 +15,7 @@ from PIL import Image
 
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
-from auditor.masks import deciding
+from auditor.labels.masks import deciding
 from auditor.review import decisions
 from tests.browser.conftest import (
     WAIT_MS,

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from auditor.numbers import listing
+from auditor.api import open_dataset
+from auditor.catalog import reading
 from auditor.review import blind, decisions, drawing
 from tests.browser.conftest import WAIT_MS, Server, downloaded, open_page, settled, wait_until
 from tests.browser.test_axe import findings_at_every_size
@@ -32,8 +33,8 @@ def server(home: Path, tmp_path: Path, forker: Forker) -> Iterator[Server]:
 def test_numbers__from_the_suspects_to_the_cleaned_table(
     server: Server, browser: Any, artifacts: Path
 ) -> None:
-    dataset, audit = listing.newest("ages")
-    first, second = listing.suspects(dataset, audit, top=2).page.sample_id.tolist()
+    dataset, _ = reading.audited("ages")
+    first, second = open_dataset("ages").suspects(2).sample_id.tolist()
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     open_page(page, server, "numbers?dataset=ages")
     page.get_by_role("img", name=f"Sample {first}", exact=True).wait_for(timeout=WAIT_MS)

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 
 from app.server import masks, verify
-from auditor.masks import results
+from auditor.labels.masks import results
 from auditor.review import blind, decisions, verifying
 from tests.app.screens.opened import asked_of, made_by, open_page, press
 from tests.masked import WRONG, Audited

@@ -10,9 +10,10 @@ import pytest
 
 from app.server import bench, masks, verify
 from app.session import readers
+from auditor.api import open_dataset
 from auditor.audits import plan
 from auditor.backbones import features
-from auditor.numbers import listing
+from auditor.catalog import reading
 from auditor.review import blind, decisions, drawing
 from tests.app.screens.opened import asked_of, made_by, open_page, press
 from tests.numbered import NUM, WRONG, make_home
@@ -27,8 +28,8 @@ def ages(home: Path, tmp_path: Path) -> None:
 def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance(ages: None) -> None:
     del ages
     app = open_page("numbers", "ages")
-    dataset, audit = listing.newest("ages")
-    worst = listing.suspects(dataset, audit, top=3).page
+    dataset, audit = reading.audited("ages")
+    worst = open_dataset("ages").suspects(3)
     app.radio[0].set_value("Checked").run()
     assert not app.dataframe
     assert "Nobody has checked a number yet." in [one.value for one in app.markdown]

@@ -11,7 +11,7 @@ from PIL import Image
 
 from app.server import bench, masks
 from auditor.ground.errors import NotFoundError, ReviewError
-from auditor.masks import deciding
+from auditor.labels.masks import deciding
 from auditor.review import decisions
 from tests.masked import WRONG, Audited
 

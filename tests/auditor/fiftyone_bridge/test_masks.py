@@ -13,7 +13,8 @@ from auditor.catalog.db import session
 from auditor.fiftyone_bridge import actions, sync
 from auditor.ground.errors import ImportRefusedError
 from auditor.importing.imports import import_dataset
-from auditor.masks import auditing, deciding, results
+from auditor.labels.masks import deciding, results
+from auditor.labels.masks.kind import KIND
 from auditor.review import decisions
 from tests.masked import OPTIONS, RIGHT, WRONG, Audited
 
@@ -110,7 +111,7 @@ def test_import__masks_of_a_fiftyone_field_get_the_audit_on_their_own_samples(
     np.testing.assert_array_equal(results.given_masks(again), results.given_masks(audited_masks.dataset))
 
     options = {"cross_entropy": OPTIONS["cross_entropy"] | {"epochs": 1}}
-    worker.run(auditing.plan_audit("again", ["cross_entropy"], options=options, device="cpu"), auditing.steps)
+    worker.run(KIND.plan("again", ["cross_entropy"], options=options, device="cpu"))
     assert (pushed := sync.push("again")).num_added == pushed.num_waiting == 0
     assert theirs.name == pushed.name
     theirs.reload()

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.catalog import datasets
+from auditor.api import open_dataset
+from auditor.catalog import datasets, reading
 from auditor.catalog.db import session
 from auditor.fiftyone_bridge import actions, sync
 from auditor.importing.imports import import_dataset
-from auditor.numbers import listing
 from auditor.review import decisions
 from tests.numbered import NUM, WRONG, make_home
 
@@ -35,8 +35,8 @@ def one(target: Any, sample_id: int) -> Any:
 
 
 def test_sync__numbers_go_to_fiftyone_and_decisions_on_them_come_back_once(ages: Any) -> None:
-    dataset, audit = listing.newest("ages")
-    page = listing.suspects(dataset, audit, top=NUM).page.set_index("sample_id").loc[range(NUM)]
+    dataset, _ = reading.audited("ages")
+    page = open_dataset("ages").suspects(NUM).set_index("sample_id").loc[range(NUM)]
     shown = dict(zip(*ages.values(["sample_index", "suggested.value"]), strict=True))
     np.testing.assert_allclose([shown[i] for i in range(NUM)], page.suggested, rtol=1e-3)
     assert (

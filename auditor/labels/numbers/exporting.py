@@ -20,9 +20,9 @@ from auditor.ground.files import is_part_of, written_whole
 from auditor.ground.numbers import figure, number_text
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.tables import SEPARATORS, quoted
-from auditor.ground.vocabulary import ACTIONS, EXCLUDE, KEEP, REGRESSION, RELABEL
+from auditor.ground.vocabulary import ACTIONS, EXCLUDE, KEEP, RELABEL
 from auditor.ground.wording import plural
-from auditor.numbers.auditing import TOGETHER
+from auditor.labels.numbers.results import suggested_numbers
 from auditor.review import decisions
 
 OURS = (
@@ -65,7 +65,7 @@ def export(
     Trust and suggestions are those of the newest finished audit, or of ``audit_id``; empty before the first.
 
     Raises:
-        ExportRefusedError: the file exists, its kind is unknown, or its labels are no numbers.
+        ExportRefusedError: the file exists, or its kind is unknown.
         NotFoundError: no such dataset or audit.
     """
     if out.suffix.lower() not in SEPARATORS:
@@ -74,8 +74,6 @@ def export(
         raise ExportRefusedError(f"{out} exists; choose another name, or overwrite it.", field="force")
     dataset, audit = reading.newest_audited(name, audit_id)
     samples = list(reading.samples(dataset.id))
-    if dataset.task != REGRESSION:
-        raise ExportRefusedError(f"The labels of {name} are no numbers.")
     if is_part_of(out, dataset.source):
         raise ExportRefusedError(f"{out} belongs to what {name} was imported from; choose another name.")
     standing = decisions.outcomes(dataset.id)
@@ -115,14 +113,11 @@ def _said(audit: Audit | None) -> _Said:
     if audit is None:
         return _Said({}, [])
     table = ask(scores.table, audit.id)
-    predicted = np.asarray(arrays.array(audit.id, TOGETHER, "predicted"))
-    half_width = audit.summary.half_width or 0.0
+    suggested = suggested_numbers(audit).rename(columns={"suggested": "suggested_label"})
     columns = {
         "is_label_issue": [str(bool(one)) for one in table.is_label_issue],
         "trust_score": [_figure(one) for one in table.trust_score],
-        "suggested_label": [figure(one) for one in predicted],
-        "suggested_low": [figure(one) for one in predicted - half_width],
-        "suggested_high": [figure(one) for one in predicted + half_width],
+        **{name: [figure(one) for one in suggested[name]] for name in suggested},
     }
     if "choicenet" in audit.engines:
         columns["choicenet_rho"] = [_figure(one) for one in arrays.signal(audit.id, "choicenet", "rho")]

@@ -16,8 +16,8 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Dataset, NewReview, Review, now
 from auditor.ground.errors import NotFoundError, ReviewError
 from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL, SEGMENTATION, UNSURE
-from auditor.masks import pixels
-from auditor.masks.results import given_masks, verdicts
+from auditor.labels.masks import pixels
+from auditor.labels.masks.results import given_masks, verdicts
 from auditor.pictures.masks import IGNORED
 from auditor.review import decisions, verifying
 

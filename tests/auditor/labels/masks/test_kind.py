@@ -13,14 +13,17 @@ from click.testing import CliRunner
 from PIL import Image
 
 from auditor import jobs
+from auditor.api import open_dataset
 from auditor.catalog import jobs as catalog_jobs
+from auditor.catalog import reading
 from auditor.catalog.db import session
 from auditor.cli import kinds
 from auditor.cli.commands import cli
 from auditor.ground.errors import AuditFailedError, AuditorError, ExportRefusedError, ReviewError
 from auditor.ground.progress import Progress
 from auditor.ground.settings import settings
-from auditor.masks import auditing, deciding, exporting, listing, results
+from auditor.labels.masks import deciding, exporting, results
+from auditor.labels.masks.kind import KIND
 from auditor.review import decisions, verifying
 from tests.masked import RIGHT, WRONG, Audited, disc_in
 
@@ -43,8 +46,8 @@ def command(*arguments: str) -> str:
 
 
 def test_audit__puts_the_wrong_masks_first_and_suggests_what_was_lost(audited_masks: Audited) -> None:
-    dataset, audit = listing.newest("shapes")
-    page = listing.suspects(dataset, audit).page
+    dataset, audit = reading.audited("shapes")
+    page = open_dataset("shapes").suspects()
     assert set(page.sample_id[: len(WRONG)]) == set(WRONG)
     assert page.is_label_issue[: len(WRONG)].all()
     assert (page.largest_change_to[: len(WRONG)] == "disc").all()
@@ -52,7 +55,7 @@ def test_audit__puts_the_wrong_masks_first_and_suggests_what_was_lost(audited_ma
     for row in WRONG:
         right = audited_masks.shapes.masks[row] == 1
         assert (suggested[row][right] == 1).mean() > 0.2
-    table = listing.class_table(dataset, audit).set_index("class")
+    table = KIND.class_table(dataset, audit).set_index("class")
     assert table.masks["disc"] == len(audited_masks.shapes.masks) - len(WRONG)
 
 
@@ -166,7 +169,7 @@ def test_report__shows_the_masks_of_least_trust(audited_masks: Audited, tmp_path
 
 def test_plan_audit__refuses_engines_of_class_labels(audited_masks: Audited) -> None:
     with pytest.raises(AuditFailedError, match="Engine umn takes no masks; on masks there are cross_en"):
-        auditing.plan_audit("shapes", ["umn"])
+        KIND.plan("shapes", ["umn"])
 
 
 def test_verify__right_and_wrong_masks_give_a_rate_and_promises(

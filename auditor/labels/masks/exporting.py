@@ -25,7 +25,7 @@ from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.tables import quoted
 from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL
 from auditor.ground.wording import plural
-from auditor.masks.deciding import changes, is_only_wrong
+from auditor.labels.masks.deciding import changes, is_only_wrong
 from auditor.pictures import coco, masks
 from auditor.pictures.decoding import ImageError
 from auditor.pictures.sources import UnreadableError, read_bytes, split_lists, split_turn
@@ -59,15 +59,13 @@ def export(
     or of ``audit_id``.
 
     Raises:
-        ExportRefusedError: ``out`` exists, or its labels are no masks.
+        ExportRefusedError: ``out`` exists.
         NotFoundError: no such dataset or audit, or a mask that cannot be read any more.
     """
     if out.exists():
         raise ExportRefusedError(f"{out} exists; name a new folder or .zip file.")
     dataset, audit = reading.newest_audited(name, audit_id)
     samples = list(reading.samples(dataset.id))
-    if dataset.masks is None:
-        raise ExportRefusedError(f"The labels of {name} are no masks.")
     if out.suffix.lower() != ".zip":
         with folder_written_whole(out) as folder:
             return _write_all(dataset, audit, samples, folder, progress)

@@ -1,3 +1,3 @@
 """Auditing numbers: which are wrong, and what they should be."""
 
-__all__ = ["auditing", "exporting", "judging", "listing"]
+__all__ = ["judging", "kind", "results"]

@@ -11,15 +11,17 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
+from auditor.api import open_dataset
 from auditor.audits import statements
-from auditor.catalog import datasets
+from auditor.catalog import datasets, reading
 from auditor.catalog.db import session
 from auditor.cli.commands import cli
 from auditor.ground.errors import AuditorError, ImportRefusedError, ReviewError, VerificationError
 from auditor.ground.numbers import figure, number_text
 from auditor.ground.progress import Progress
-from auditor.numbers import exporting, listing
-from auditor.numbers.judging import LEVEL, judge
+from auditor.labels.numbers import exporting
+from auditor.labels.numbers.judging import LEVEL, judge
+from auditor.labels.numbers.kind import alike
 from auditor.review import decisions, draw_files, drawing
 from tests.numbered import NUM, WRONG, import_ages, make_home, write_table
 
@@ -82,8 +84,7 @@ def test_import__keeps_numbers_of_any_spelling_and_those_that_are_missing(home: 
 
 def test_audit__puts_the_wrong_numbers_first_with_an_interval_around_the_right_ones(audited: Path) -> None:
     del audited
-    dataset, audit = listing.newest("ages")
-    page = listing.suspects(dataset, audit, top=NUM).page
+    page = open_dataset("ages").suspects(NUM)
     assert set(page.sample_id[: len(WRONG)]) == set(WRONG)
     assert page.is_label_issue[: len(WRONG)].all()
     truth = 2.0 * page.sample_id
@@ -106,7 +107,7 @@ def test_review_and_export__change_what_people_decided_and_come_back(audited: Pa
         "review", "ages", "--apply", str(said), "--reviewer", "ada"
     )
     assert "3 unchanged" in command("review", "ages", "--apply", str(said), "--reviewer", "ada")
-    numbers, labels, trusted = decisions.numbers_to_train_on(listing.newest("ages")[0].id)
+    numbers, labels, trusted = decisions.numbers_to_train_on(reading.audited("ages")[0].id)
     assert numbers[first] == 8.25
     assert (labels[second], np.isnan(numbers[second])) == (-1, True)
     assert np.flatnonzero(trusted).tolist() == [first, third]
@@ -167,7 +168,7 @@ def test_verify__counts_as_wrong_what_is_farther_than_the_tolerance(audited: Pat
     shown = command("verify", "ages", "--apply", str(out), "--reviewer", "ada")
     wrong = len(set(drawn.sample_ids) & set(WRONG))
     assert f"{wrong} of 30 labels checked at random are wrong" in shown
-    standing = statements.load(listing.newest("ages")[1].id)
+    standing = statements.load(reading.audited("ages")[1].id)
     assert standing.verified.is_wrong(standing.given_labels).sum() == wrong
     outcomes = decisions.outcomes(standing.dataset.id)
     assert {one for one, row in outcomes.items() if row.decision == "relabel"} == set(WRONG) & set(
@@ -181,8 +182,7 @@ def test_report__shows_the_numbers_farthest_from_what_is_predicted(home: Path, t
     make_home(tmp_path)
     invoke("report", "ages", "--out", str(tmp_path / "r.html"))
     text = (tmp_path / "r.html").read_text()
-    dataset, audit = listing.newest("ages")
-    worst = listing.suspects(dataset, audit, top=1).page.iloc[0]
+    worst = open_dataset("ages").suspects(1).iloc[0]
     assert f"<strong>{number_text(worst.given)}</strong> → {figure(worst.suggested)} (" in text
     assert f"{figure(worst.suggested_low)} to {figure(worst.suggested_high)})" in text
     assert text.index(f"#{worst.sample_id} ") < text.index(worst.filepath)
@@ -246,5 +246,5 @@ def test_judge__suggests_as_finely_as_numbers_are_written_and_known(
 def test_alike__are_the_nearest_numbers_that_nothing_speaks_against() -> None:
     given = np.array([5.0, 4.0, np.nan, 5.5, 9.0, 5.2])
     table = pd.DataFrame({"is_label_issue": [False, False, False, True, False, False]})
-    assert listing.alike(given, table, 5.1, 3, apart_from=5) == [(0, 5.0), (1, 4.0), (4, 9.0)]
+    assert alike(given, table, 5.1, 3, apart_from=5) == [(0, 5.0), (1, 4.0), (4, 9.0)]
     assert given[5] == 5.2

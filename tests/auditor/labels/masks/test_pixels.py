@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from auditor.masks import pixels
+from auditor.labels.masks import pixels
 from auditor.pictures.masks import IGNORED
 
 SIDE = 20

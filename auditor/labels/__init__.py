@@ -1,0 +1,3 @@
+"""What the labels are: classes, masks or numbers, each the whole answer to ``auditor.kind.Kind``."""
+
+__all__ = ["masks", "numbers"]

@@ -1,0 +1,218 @@
+"""Labels that are masks, one an image: an audit of them, the list of suspects, and what is said of them.
+
+Layout below ``home/audits/<audit>``: ``inputs.npz`` (masks, labels and trusted as they were when it was planned),
+each engine's arrays of pixels, and ``masks/`` with what they say together (``results.Verdicts``). All are at the
+cache's size.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from auditor.audits import arrays, statements
+from auditor.catalog.records import Audit, Dataset
+from auditor.ground.vocabulary import SEGMENTATION
+from auditor.ground.wording import plural
+from auditor.kind import Suspects
+from auditor.labels.masks import exporting, pixels
+from auditor.labels.masks.deciding import masks_to_train_on
+from auditor.labels.masks.results import given_masks, masks_file, verdicts
+from auditor.labels.others import Others
+from auditor.pictures.masks import IGNORED
+from auditor.review import blind
+from auditor.statistics import NoiseRate, guess_error_probability
+
+LEAVE_OUT, BY_PEOPLE, NEW_FOLDER = (
+    "leave it out",
+    "only what people decided changes a mask",
+    "name a new folder",
+)
+OF_CLASSES = (
+    *("budget", "map_method", "backbone", "weights", "backbone_size", "views", "finetune", "features"),
+    *("own_features", "features_column", "pred_probs", "forget_pred_probs", "alone"),
+)
+
+
+class Masks(Others):
+    """One class a pixel."""
+
+    task = SEGMENTATION
+    unused: ClassVar = {
+        "audit": dict.fromkeys(OF_CLASSES, LEAVE_OUT),
+        "export": {"policy": BY_PEOPLE, "max_fdr": BY_PEOPLE, "links": NEW_FOLDER, "force": NEW_FOLDER},
+    }
+
+    guesses_rate = False
+
+    def inputs(self, dataset: Dataset) -> dict[str, NDArray[Any]]:
+        """Return masks with the regions that people took."""
+        masks, labels, trusted = masks_to_train_on(dataset, given_masks(dataset))
+        return {"masks": masks, "labels": labels, "trusted": trusted}
+
+    def given(self, dataset: Dataset, place: Path) -> Path:
+        """Return the masks of the cache."""
+        del place
+        given_masks(dataset)  # says in words where they are gone or damaged
+        return masks_file(dataset)
+
+    def settle(self, audit: Audit, dataset: Dataset) -> None:
+        """Combine what the engines say about every pixel; store verdicts, scores and the audit's summary."""
+        given = given_masks(dataset)
+        said = [
+            {key: arrays.array(audit.id, name, key) for key in ("predicted", "predicted_prob", "given_prob")}
+            for name in audit.engines
+        ]
+        suggested, doubt = np.empty_like(given), np.empty_like(given)
+        num, num_classes = len(given), len(dataset.class_names)
+        class_trust = np.empty((num, num_classes), np.float32)
+        trust = np.empty(num, np.float64)
+        largest = np.full(num, -1)
+        for row in range(num):
+            mask = np.asarray(given[row])
+            predicted, predicted_prob, given_prob = pixels.together(
+                mask, [{key: np.asarray(values[row]) for key, values in one.items()} for one in said]
+            )
+            of_pixels = pixels.pixel_trust(given_prob, predicted_prob)
+            suggested[row] = pixels.suggested_mask(mask, predicted, predicted_prob, given_prob)
+            doubt[row] = np.rint(255 * (1 - of_pixels)).astype(np.uint8)
+            class_trust[row] = pixels.class_trust(of_pixels, mask, num_classes)
+            trust[row] = pixels.image_trust(of_pixels, mask)
+            found = pixels.regions(mask, suggested[row], of_pixels)
+            largest[row] = found[0].suggested if found else -1
+        is_doubtful, rank = largest >= 0, arrays.ranks(trust)
+        rate = _guess(is_doubtful)
+        # Of a mask the given label is its class of least trust, the suggested one that of its largest region, and
+        # the suggested probability the share of its pixels that would change.
+        weakest = np.argmin(np.where(np.isnan(class_trust), 2.0, class_trust), axis=1)
+        judged = given != IGNORED
+        columns = {
+            "rank": rank,
+            "given_label": weakest,
+            "trust_score": trust,
+            "error_probability": guess_error_probability(1 - (rank + 0.5) / num, rate.point),
+            "is_label_issue": is_doubtful,
+            "suggested_label": np.where(is_doubtful, largest, weakest),
+            "suggested_probability": (suggested != given).sum(axis=(1, 2))
+            / np.maximum(1, judged.sum(axis=(1, 2))),
+        }
+        together = {"suggested": suggested, "doubt": doubt, "class_trust": class_trust}
+        changed = float((suggested != given).sum() / max(1, int(judged.sum())))
+        self.store(audit, together, columns, rate, changed_pixels=changed)
+
+    def suspects(
+        self,
+        dataset: Dataset,
+        audit: Audit,
+        *,
+        top: int,
+        max_fdr: float | None = None,
+        split: str | None = None,
+    ) -> Suspects:
+        """Return the masks of least trust, or those that a promise at ``max_fdr`` covers."""
+        found = statements.suspects(audit, top=top, max_fdr=max_fdr, split=split)
+        return found if max_fdr is not None else replace(found, statement=self.statement(dataset, audit))
+
+    def table(self, dataset: Dataset, audit: Audit, page: pd.DataFrame) -> pd.DataFrame:
+        """Return a page with the class of least trust and what would change."""
+        class_trust = verdicts(audit.id).class_trust
+        names = dict(enumerate(dataset.class_names))
+        return pd.DataFrame(
+            {
+                "sample_id": page.sample_id,
+                "filepath": page.filepath,
+                "trust_score": page.trust_score,
+                "is_label_issue": page.is_label_issue,
+                "weakest_class": page.given_label.map(names),
+                "weakest_trust": [
+                    float(class_trust[row, label])
+                    for row, label in zip(page.sample_id, page.given_label, strict=True)
+                ],
+                "largest_change_to": page.suggested_label.where(page.is_label_issue.astype(bool)).map(names),
+                "changed_share": page.suggested_probability,
+                "decision": page.decision,
+                "regions_taken": page.decided_labels,
+                "reviewer": page.reviewer,
+            }
+        )
+
+    def line(self, row: Mapping[str, Any]) -> str:
+        """Return the mask, what is doubtful and what was decided."""
+        change = "no region is doubtful"
+        if row["largest_change_to"] is not None:
+            change = (
+                f"{100 * row['changed_share']:.1f} % doubtful, most of it rather {row['largest_change_to']}"
+            )
+        decided = f"  [{row['decision']}]" if row["decision"] else ""
+        weakest = f"least sure of {row['weakest_class']}"
+        return f"{row['sample_id']:>7}  {row['trust_score']:.3f}  {row['filepath']}: {change}; {weakest}{decided}"
+
+    def summary(self, dataset: Dataset, audit: Audit) -> list[str]:
+        """Return how many are doubtful, and the list of them."""
+        following = f"Next: auditor suspects {shlex.quote(dataset.name)}, or auditor app"
+        return [self.statement(dataset, audit), following]
+
+    def status(self, dataset: Dataset, audit: Audit) -> list[str]:
+        """Return how many are doubtful."""
+        return [self.statement(dataset, audit)]
+
+    def export(
+        self, name: str, out: Path, *, audit_id: int | None = None, progress: Any = None, **unused: Any
+    ) -> exporting.Exported:
+        """Write every mask that stays, and a table, into a new folder or zip."""
+        del unused
+        return exporting.export(name, out, audit_id=audit_id, progress=progress)
+
+    def download(self, name: str, out: Path, **choices: Any) -> exporting.Exported:
+        """Write the zip; one of an attempt that was killed between its last two steps is replaced."""
+        out.unlink(missing_ok=True)
+        return self.export(name, out, **choices)
+
+    @staticmethod
+    def statement(dataset: Dataset, audit: Audit) -> str:
+        """Return what the audit and the people say about all masks, and what is not known."""
+        doubted = audit.summary.num_label_issues or 0
+        share = audit.summary.changed_pixels or 0.0
+        known = "This is a ranking: how many masks are wrong is not known without a random sample that was checked."
+        if blind.num_judged(dataset.id):
+            known = statements.noise_rate_now(audit).sentence
+        share_said = f"{100 * share:.1f} % of all pixels"
+        have = plural(dataset.num_samples, "mask", "have")
+        return f"{doubted:,} of {have} a doubtful region, {share_said}. {known}"
+
+    @staticmethod
+    def class_table(dataset: Dataset, audit: Audit) -> pd.DataFrame:
+        """Return by class how many masks have it, its mean trust, and in how many it is trusted least."""
+        trust = np.asarray(verdicts(audit.id).class_trust)
+        occurs = ~np.isnan(trust)
+        weakest = np.argmin(np.where(occurs, trust, 2.0), axis=1)
+        sums, counts = np.where(occurs, trust, 0.0).sum(axis=0), occurs.sum(axis=0)
+        return pd.DataFrame(
+            {
+                "class": dataset.class_names,
+                "masks": counts,
+                "mean_trust": np.where(counts > 0, sums / np.maximum(counts, 1), np.nan),
+                "weakest_in": np.bincount(weakest, minlength=trust.shape[1]),
+            }
+        )
+
+
+def _guess(is_doubtful: NDArray[np.bool_]) -> NoiseRate:
+    """Return how many masks may be wrong before anybody looked: up to twice as many as have a doubtful region."""
+    share = float(is_doubtful.mean())
+    have = plural(len(is_doubtful), "mask", "have")
+    sentence = (
+        f"{int(is_doubtful.sum()):,} of {have} a doubtful region. How many are wrong is not known: judge a random "
+        "sample to know."
+    )
+    return NoiseRate(0.0, share, min(1.0, 2 * share), "guess", sentence)
+
+
+KIND = Masks()

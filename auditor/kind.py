@@ -7,15 +7,31 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import pandas as pd
+from numpy.typing import NDArray
 
-from auditor.catalog.records import Audit, Dataset
-from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION, SEGMENTATION
+from auditor.catalog import datasets
+from auditor.catalog.db import ask
+from auditor.catalog.records import Audit, Dataset, Draw, NewReview, Sample
+from auditor.ground.errors import ReviewError, VerificationError
+from auditor.ground.names import Names
+from auditor.ground.tables import readings
+from auditor.ground.vocabulary import (
+    CLASSIFICATION,
+    EXCLUDE,
+    KEEP,
+    LABELS,
+    REGRESSION,
+    RELABEL,
+    SEGMENTATION,
+    UNSURE,
+    VERDICTS,
+)
 
 PARTS = {CLASSIFICATION: "classes", SEGMENTATION: "masks.kind", REGRESSION: "numbers.kind"}
 """Modules of ``auditor.labels``, each with its ``KIND``."""
@@ -33,6 +49,15 @@ class Suspects:
     """How many there are, listed or not."""
 
 
+class Said(NamedTuple):
+    """A verdict, or the decision that it amounts to."""
+
+    decision: str
+    label: int | None = None
+    number: float | None = None
+    """Of numbers: what the person saw, also where the given number is near enough."""
+
+
 class Kind(ABC):
     """One kind of labels."""
 
@@ -46,10 +71,76 @@ class Kind(ABC):
     guesses_rate: ClassVar[bool] = True
     """An audit says by itself how many may be wrong."""
 
+    decisions: ClassVar[Collection[str]] = (KEEP, RELABEL, EXCLUDE, UNSURE)
+    """What a person may decide on such a label."""
+    verdicts: ClassVar[Collection[str]] = VERDICTS
+    """What a person may say who judges one blind."""
+    no_verdict: ClassVar[str]
+    """What a cell says that is no verdict, before ``nor exclude or unsure``."""
+    needs_tolerance: ClassVar[bool] = False
+    """A draw names how far a right label may be from the one that a person sees."""
+
     @property
     def words(self) -> str:
         """Return what such labels are called: ``classes``, ``masks``, ``numbers``."""
         return LABELS[self.task]
+
+    def values(self, dataset: Dataset) -> NDArray[Any]:
+        """Return what a source says of every sample: (N,) classes, -1 = none."""
+        return ask(datasets.given_labels, dataset.id)
+
+    def checked(self, new: NewReview, dataset: Dataset, sample: Sample) -> NewReview:
+        """Return a decision as the log keeps it: naming the given label keeps it.
+
+        Raises:
+            ReviewError: it cannot be taken on such a label.
+        """
+        del dataset, sample
+        if new.decision not in self.decisions:
+            raise ReviewError(f"{new.decision!r} is no decision; use one of {', '.join(self.decisions)}.")
+        if not new.reviewer:
+            raise ReviewError("A decision needs the reviewer's name.")
+        return new
+
+    def named(
+        self, cells: Mapping[Any, Any], decision: str, classes: Names, given: float, where: str
+    ) -> dict[str, Any]:
+        """Return ``label``, ``number`` and ``labels`` that a row of a decisions' file names beside its decision.
+
+        Raises:
+            ReviewError: it names none, or the ``given`` one; the text begins with ``where``.
+        """
+        del cells, decision, classes, given, where
+        return dict.fromkeys(("label", "number", "labels"))
+
+    def given_text(self, dataset: Dataset, sample: Sample) -> str:
+        """Return the given label as a file of a draw writes it."""
+        return dataset.class_names[sample.given_label]
+
+    def readings(self, text: str) -> Sequence[str]:
+        """Return what a cell may say that holds ``given_text``."""
+        return readings(text)
+
+    def verdict_names(self, dataset: Dataset) -> Sequence[str]:
+        """Return the texts one of which a cell may have meant."""
+        return dataset.class_names
+
+    @abstractmethod
+    def verdict(self, text: str, dataset: Dataset) -> Said | None:
+        """Return the verdict that a cell of a draw's file says; None where it says none."""
+
+    def judged(self, said: Said, dataset: Dataset, sample: Sample, draw: Draw) -> Said:
+        """Return the decision that a blind verdict amounts to.
+
+        Raises:
+            VerificationError: it is none, or lacks the class or number that is seen.
+        """
+        del dataset, sample, draw
+        if said.decision not in self.verdicts:
+            raise VerificationError(
+                f"{said.decision!r} is no verdict; use one of {', '.join(self.verdicts)}."
+            )
+        return Said(said.decision)
 
     @abstractmethod
     def plan(self, dataset_name: str, engines: Sequence[str] | None = None, **choices: Any) -> int:
@@ -87,6 +178,10 @@ class Kind(ABC):
     @abstractmethod
     def line(self, row: Mapping[str, Any]) -> str:
         """Return one of ``rows`` for people."""
+
+    @abstractmethod
+    def shown(self, row: Mapping[str, Any]) -> tuple[str, str]:
+        """Return what is given and what is suggested in one of ``rows``, in a word or two each."""
 
     @abstractmethod
     def summary(self, dataset: Dataset, audit: Audit) -> list[str]:

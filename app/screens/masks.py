@@ -19,7 +19,6 @@ from auditor.catalog import datasets
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import RELABEL
-from auditor.labels.masks import deciding
 from auditor.labels.masks.kind import KIND
 from auditor.review import blind
 
@@ -53,7 +52,7 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
             }
             for row in KIND.table(dataset, audit, listed.page).to_dict("records")
         ],
-        decisions=deciding.OFFERED,
+        decisions=KIND.decisions,
     )
     st.caption(listed.statement)
     with st.expander("Classes"), shown():

@@ -135,7 +135,7 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
 def record(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Keep a decision on a mask; ``labels`` are the numbers of the regions that are taken, None = all."""
     said = schema.read(bodies.MaskVerdict, payload)
-    row = deciding.decide(
+    decision, taken = deciding.decide(
         said.dataset,
         said.sample,
         said.decision,
@@ -143,7 +143,7 @@ def record(payload: Mapping[str, Any]) -> dict[str, Any]:
         audit_id=said.audit,
         reviewer=said.reviewer,
     )
-    return {"decision": row.decision, "taken": row.labels}
+    return {"decision": decision, "taken": taken}
 
 
 def undo(payload: Mapping[str, Any]) -> dict[str, Any]:

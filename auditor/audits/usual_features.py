@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from auditor import kind
 from auditor.backbones import features, weights
 from auditor.backbones.features import FeatureSource
 from auditor.bridges import backbone_bridge, engine_bridge
-from auditor.catalog import datasets
-from auditor.catalog.db import session
+from auditor.catalog import reading
 from auditor.catalog.records import Dataset
-from auditor.ground.vocabulary import REGRESSION
 from auditor.ground.wording import plural
 from auditor.pictures import cache
 
@@ -68,14 +67,8 @@ def choose(
         return None, features.WITHOUT if is_open else ""
     if not is_open or _place(source) != weights.INSTALLATION:
         return source, f"{_told_of(source)}."
-    with session() as open_session:
-        dataset = datasets.get(open_session, dataset_name)
-        given = (
-            datasets.given_numbers(open_session, dataset.id)
-            if dataset.task == REGRESSION
-            else datasets.given_labels(open_session, dataset.id)
-        )
-    seen, plain = told(source, dataset, given)
+    dataset = reading.dataset(dataset_name)
+    seen, plain = told(source, dataset, kind.of(dataset).values(dataset))
     if plain > seen:
         return None, (
             f"The pixels tell more about the given labels than the features of {source.name} (mean likelihood of "

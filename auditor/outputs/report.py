@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from auditor import kind as kinds
 from auditor.audits import arrays, comparison, statements
 from auditor.catalog import audits, folders, reading, scores
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Review
 from auditor.ground.errors import ExportRefusedError
 from auditor.ground.files import written_whole
-from auditor.ground.numbers import figure, number_text
+from auditor.ground.numbers import number_text
 from auditor.ground.progress import OnProgress, Ticker
-from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION
+from auditor.ground.vocabulary import CLASSIFICATION, MULTIPLE
 from auditor.ground.wording import kind_of_labels, plural
 from auditor.outputs import annotated
 from auditor.outputs.report_page import Conflict, EngineLine, ReportInput, Suspect, report_html
@@ -52,7 +53,7 @@ def _of_classes(standing: statements.Standing, progress: OnProgress | None) -> R
     dataset, audit = standing.dataset, standing.audit
     said = statements.statements(standing)
     return ReportInput(
-        **_of_all(standing, said.noise_rate, said.errors_left),
+        **_of_all(standing, said.noise_rate, said.errors_left, progress),
         moves=said.moves,
         class_reports=said.classes,
         splits=said.splits,
@@ -61,7 +62,6 @@ def _of_classes(standing: statements.Standing, progress: OnProgress | None) -> R
         error_probability_is_guess=audit.summary.error_probability_is_guess,
         suggestion_is_calibrated=bool(audit.summary.suggestion_is_calibrated),
         annotators=annotated.of_dataset(dataset.name, audit.id) if dataset.annotators else None,
-        suspects=_suspects(audit, standing, progress),
         notes=_notes(audit, said),
     )
 
@@ -78,13 +78,14 @@ def _of_others(standing: statements.Standing, progress: OnProgress | None) -> Re
     )
     said = drawing.tolerance_sentence(standing.dataset.id)
     return ReportInput(
-        **_of_all(standing, rate, left),
-        suspects=_other_suspects(standing, progress),
+        **_of_all(standing, rate, left, progress),
         notes=[*([said] if said else []), *_warnings(standing.audit)],
     )
 
 
-def _of_all(standing: statements.Standing, rate: NoiseRate, left: ErrorsLeft) -> dict[str, Any]:
+def _of_all(
+    standing: statements.Standing, rate: NoiseRate, left: ErrorsLeft, progress: OnProgress | None
+) -> dict[str, Any]:
     """What the page says about labels of every kind."""
     dataset = standing.dataset
     return {
@@ -101,44 +102,32 @@ def _of_all(standing: statements.Standing, rate: NoiseRate, left: ErrorsLeft) ->
         "more_rows": statements.what_more_buys(standing, drawing.next_size(dataset.id)).sentence,
         "comparison": comparison.kept(dataset.id),
         "engines": _engine_lines(standing.audit),
+        "suspects": _suspects(standing, progress),
     }
 
 
-def _other_suspects(standing: statements.Standing, progress: OnProgress | None) -> list[Suspect]:
-    """Of a number what is predicted, with its interval; of a mask the class of least trust, and what it may be."""
+def _suspects(standing: statements.Standing, progress: OnProgress | None) -> list[Suspect]:
     dataset, audit = standing.dataset, standing.audit
+    kind, decided, cache = kinds.of(dataset), outcomes(dataset.id), images.image_cache(dataset)
     page = ask(scores.page, audit, scores.SuspectFilter(), limit=NUM_SUSPECTS)
-    samples = reading.samples_by_id(dataset.id, page.sample_id.tolist())
-    decided, cache, names = outcomes(dataset.id), images.image_cache(dataset), dataset.class_names
-    predicted = arrays.array(audit.id, "numbers", "predicted") if dataset.task == REGRESSION else None
-    found = []
-    ticker = Ticker(progress, READING, len(page))
-    for done, row in enumerate(page.to_dict("records")):
+    ticker, found = Ticker(progress, READING, len(page)), []
+    rows = zip(kind.rows(dataset, audit, page), page.error_probability, strict=True)
+    for done, (row, error_probability) in enumerate(rows):
         ticker.at(done)
-        i = int(row["sample_id"])
-        if math.isnan(row["error_probability"]):  # it has no number
+        if math.isnan(error_probability):  # it has no label
             continue
-        if predicted is None:
-            given = f"least sure of {names[int(row['given_label'])]}"
-            suggested = f"rather {names[int(row['suggested_label'])]}" if row["is_label_issue"] else ""
-        else:
-            given, middle = number_text(float(samples[i].number or 0.0)), float(predicted[i])
-            low, high = (middle + sign * (audit.summary.half_width or 0.0) for sign in (-1, 1))
-            suggested = f"{figure(middle)} ({figure(low)} to {figure(high)})"
-        outcome = decided.get(i)
+        i, (given, suggested) = row["sample_id"], kind.shown(row)
         found.append(
             Suspect(
                 sample_id=i,
                 filepath=row["filepath"],
                 given=given,
                 suggested=suggested,
-                trust_score=float(row["trust_score"]),
-                error_probability=float(row["error_probability"]),
-                suggested_probability=None,
-                decision=""
-                if outcome is None
-                else outcome.decision
-                + ("" if outcome.number is None else f" → {number_text(outcome.number)}"),
+                trust_score=row["trust_score"],
+                error_probability=float(error_probability),
+                suggested_probability=row.get("suggested_probability"),
+                reason=row.get("reason", ""),
+                decision=_decision(decided.get(i), dataset.class_names),
                 image=np.asarray(cache[i]),
             )
         )
@@ -168,35 +157,6 @@ def write_report(
         beside.write_text(text, encoding="utf-8")
 
 
-def _suspects(audit: Audit, standing: statements.Standing, progress: OnProgress | None) -> list[Suspect]:
-    names = standing.dataset.class_names
-    rows = ask(scores.page, audit, scores.SuspectFilter(), limit=NUM_SUSPECTS).to_dict("records")
-    decided = outcomes(audit.dataset_id)
-    cache = images.image_cache(standing.dataset)
-    labels = {int(row["sample_id"]): (int(row["given_label"]), int(row["suggested_label"])) for row in rows}
-    said = arrays.headlines(audit, labels, names)
-    suspects = []
-    ticker = Ticker(progress, READING, len(rows))
-    for done, row in enumerate(rows):
-        ticker.at(done)
-        i = int(row["sample_id"])
-        suspects.append(
-            Suspect(
-                sample_id=i,
-                filepath=row["filepath"],
-                given=names[int(row["given_label"])],
-                suggested=names[int(row["suggested_label"])] if row["suggested_label"] >= 0 else "",
-                trust_score=float(row["trust_score"]),
-                error_probability=float(row["error_probability"]),
-                suggested_probability=float(row["suggested_probability"]),
-                reason=said[i],
-                decision=_decision(decided.get(i), names),
-                image=np.asarray(cache[i]),
-            )
-        )
-    return suspects
-
-
 def _conflicts(table: pd.DataFrame, names: list[str]) -> list[Conflict]:
     return [
         Conflict(
@@ -211,11 +171,13 @@ def _conflicts(table: pd.DataFrame, names: list[str]) -> list[Conflict]:
 
 
 def _decision(outcome: Review | None, names: list[str]) -> str:
-    """What a person decided, with the classes that it names; empty while open."""
+    """Return what a person decided, with the classes or the number that it names; empty while open."""
     if outcome is None:
         return ""
-    classes = [outcome.label] if outcome.label is not None else outcome.labels or []
-    return outcome.decision + (f" → {', '.join(names[label] for label in classes)}" if classes else "")
+    several = outcome.labels or [] if outcome.decision == MULTIPLE else []
+    said = [names[label] for label in ([outcome.label] if outcome.label is not None else several)]
+    said += [] if outcome.number is None else [number_text(outcome.number)]
+    return " → ".join(filter(None, (outcome.decision, ", ".join(said))))
 
 
 def _engine_lines(audit: Audit) -> list[EngineLine]:

@@ -4,35 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from sqlmodel import Session
 
+from auditor import kind
 from auditor.catalog import datasets, draws, reviews
 from auditor.catalog.db import ask, session
-from auditor.catalog.records import Draw, NewReview, Review, Sample
+from auditor.catalog.records import Draw, NewReview, Review
 from auditor.ground.errors import VerificationError
 from auditor.ground.vocabulary import (
     BLIND,
-    CLASSIFICATION,
     DISPUTED,
-    EXCLUDE,
-    KEEP,
-    LABEL,
-    REGRESSION,
-    RELABEL,
-    SEGMENTATION,
     UNDO,
-    UNSURE,
-    VERDICTS,
-    from_verdict,
 )
+from auditor.kind import Said
 from auditor.review import schema
-
-MASK_VERDICTS = {"right": KEEP, "wrong": RELABEL, EXCLUDE: EXCLUDE, UNSURE: UNSURE}
-"""A verdict on a mask as a file says it, and the decision that it amounts to. Nobody sees a suggestion, so a wrong
-mask is only known to be wrong: its decision takes no region."""
-
 
 OWN, OTHERS = "unlike your own decision, which stands", "in dispute with what others said"
 ASKS_OWN = (
@@ -41,15 +27,6 @@ ASKS_OWN = (
 ASKS_OTHERS = (
     "Somebody else said something else, so its label stays. Look once more: Suspects, People differ."
 )
-
-
-class Said(NamedTuple):
-    """What a verdict amounts to."""
-
-    decision: str
-    label: int | None = None
-    number: float | None = None
-    """Of numbers: what the person saw, also where the given number is near enough."""
 
 
 def record(
@@ -120,13 +97,6 @@ def num_judged(dataset_id: int) -> int:
         return len(reviews.verdicts(open_session, dataset_id))
 
 
-def number_verdict(number: float, sample: Sample, row: Draw) -> Said:
-    """Who sees ``number`` keeps a given one that is no farther away than the draw's tolerance, else corrects it."""
-    assert sample.number is not None
-    assert row.tolerance is not None
-    return Said(KEEP if is_near(number, sample.number, row.tolerance) else RELABEL, None, number)
-
-
 def is_near(number: float, given: float, tolerance: float) -> bool:
     """Whether a given number is right: no farther from the one that was seen than the tolerance."""
     # One part in 10^9 of slack: 0.3 is 0.1 away from 0.2 for everybody but a computer.
@@ -139,25 +109,11 @@ def _record(open_session: Session, blind: schema.BlindVerdict) -> str:
     dataset = datasets.by_id(open_session, row.dataset_id)
     if sample_id not in row.sample_ids:
         raise VerificationError(f"Sample {sample_id} is not part of draw {draw_id}; only drawn ones count.")
-    offered = MASK_VERDICTS.values() if dataset.task == SEGMENTATION else VERDICTS
-    if decision not in offered:
-        raise VerificationError(f"{decision!r} is no verdict; use one of {', '.join(offered)}.")
-    label, is_number = blind.label, dataset.task == REGRESSION
-    if decision == LABEL and is_number and blind.number is None:
-        raise VerificationError("A verdict on a number needs the number that you see.")
-    names_class = decision == LABEL and dataset.task == CLASSIFICATION
-    if names_class and (label is None or not 0 <= label < len(dataset.class_names)):
-        raise VerificationError(f"Class {label} is outside 0..{len(dataset.class_names) - 1}.")
     if not blind.reviewer.strip():
         raise VerificationError("A verdict needs the reviewer's name.")
     datasets.lock(open_session, row.dataset_id)
     sample = datasets.sample(open_session, row.dataset_id, sample_id)
-    if decision == LABEL and blind.number is not None and is_number:
-        said = number_verdict(blind.number, sample, row)
-    elif dataset.task == SEGMENTATION:
-        said = Said(decision)
-    else:
-        said = Said(*from_verdict(decision, label, sample.given_label))
+    said = kind.of(dataset).judged(Said(decision, blind.label, blind.number), dataset, sample, row)
     stands = _standing(open_session, row, sample_id)
     reviewer = blind.reviewer.strip()
     _add_new(open_session, row.dataset_id, (draw_id, sample_id), said, reviewer, stands)

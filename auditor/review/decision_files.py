@@ -12,20 +12,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from auditor import kind as kinds
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset, Review
 from auditor.ground import vocabulary
 from auditor.ground.errors import ReviewError
 from auditor.ground.names import Names
-from auditor.ground.numbers import number_text, read_number
 from auditor.ground.paths import Paths
 from auditor.ground.tables import is_place, read_table, unquoted
-from auditor.ground.vocabulary import DISPUTED, MULTIPLE, REGRESSION, RELABEL
+from auditor.ground.vocabulary import DISPUTED, MULTIPLE
 from auditor.review import decisions
 
 
@@ -50,14 +48,12 @@ def apply_file(dataset_name: str, path: Path, *, reviewer: str = "", source: str
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
         by_path = datasets.sample_ids_by_path(open_session, dataset.id)
-        given = datasets.given_labels(open_session, dataset.id)
         several = {
             sample_id
             for sample_id, row in reviews.decisions(open_session, dataset.id).items()
             if row.decision == MULTIPLE
         }
-        numbers = datasets.given_numbers(open_session, dataset.id)
-        parsed = _parsed_rows(table, dataset, by_path, given, numbers, several, path, reviewer)
+        parsed = _parsed_rows(table, dataset, by_path, several, path, reviewer)
         rows = _without_untouched(parsed, decisions.outcomes(dataset.id), reviewer)
         counts = decisions.apply_rows(open_session, dataset.id, rows, source=source)
         return counts | {"unchanged": counts["unchanged"] + len(parsed) - len(rows)}
@@ -89,13 +85,12 @@ def _parsed_rows(
     table: pd.DataFrame,
     dataset: Dataset,
     by_path: dict[str, int],
-    given_labels: NDArray[np.int64],
-    numbers: NDArray[np.float64],
     stand_at_several: Collection[int],
     path: Path,
     reviewer: str,
 ) -> list[dict[str, Any]]:
-    classes = Names(dataset.class_names)
+    kind = kinds.of(dataset)
+    classes, given = Names(dataset.class_names), kind.values(dataset)
     paths = Paths(by_path)
     rows: list[dict[str, Any]] = []
     said: dict[tuple[int, datetime | None], tuple[int, tuple[Any, ...]]] = {}
@@ -109,17 +104,14 @@ def _parsed_rows(
                 f"{where}: {decision!r} is no decision; use one of {', '.join(vocabulary.DECISIONS)}."
             )
         sample_id = _sample_of(row, by_path, paths, dataset.num_samples, where)
-        if dataset.task == REGRESSION:
-            named = _number_of(row, decision, numbers[sample_id], where)
-        else:
-            named = _classes_of(row, decision, classes, int(given_labels[sample_id]), where)
-            # Naming no class at all repeats the decision that is there already.
-            is_repeated = not named["labels"] and sample_id in stand_at_several
-            if decision == MULTIPLE and len(set(named["labels"] or ())) < 2 and not is_repeated:
-                raise ReviewError(
-                    f"{where}: multiple on sample {sample_id} needs at least two different classes in "
-                    "review_labels, as a|b."
-                )
+        named = kind.named(row, decision, classes, float(given[sample_id]), where)
+        # Naming no class at all repeats the decision that is there already.
+        is_repeated = not named["labels"] and sample_id in stand_at_several
+        if decision == MULTIPLE and len(set(named["labels"] or ())) < 2 and not is_repeated:
+            raise ReviewError(
+                f"{where}: multiple on sample {sample_id} needs at least two different classes in review_labels, "
+                "as a|b."
+            )
         at = _time_of(row, where)
         by = unquoted(str(row.get("reviewer") or "")) or reviewer
         if "\0" in by:
@@ -141,53 +133,6 @@ def _parsed_rows(
             | ({"created_at": at} if at else {})
         )
     return rows
-
-
-def _classes_of(
-    row: Mapping[Any, Any], decision: str, classes: Names, given: int, where: str
-) -> dict[str, Any]:
-    """``label``, ``number`` (None) and ``labels`` of a row about a class."""
-    name = unquoted(str(row.get("cleaned_label") or ""))
-    if decision == RELABEL:
-        if "cleaned_label" not in row:
-            raise ReviewError(f"{where}: relabel needs the right class in a column cleaned_label; add it.")
-        if classes.number(name) is None:
-            raise ReviewError(f"{where}: {name!r} is none of the classes; correct cleaned_label.")
-        if classes.number(name) == given:
-            # An export has the given label there, so this is a forgotten cell and no wish to keep it.
-            raise ReviewError(_forgotten(where, repr(name), "class"))
-    several = [part for part in unquoted(str(row.get("review_labels") or "")).split("|") if part]
-    if any(classes.number(part) is None for part in several):
-        raise ReviewError(f"{where}: review_labels {several} names a class that the dataset does not have.")
-    label = classes.number(name) if decision == RELABEL else None
-    return {"label": label, "number": None, "labels": [classes.number(part) for part in several] or None}
-
-
-def _number_of(row: Mapping[Any, Any], decision: str, given: float, where: str) -> dict[str, Any]:
-    """``label`` and ``labels`` (None) and ``number`` of a row about a number."""
-    if decision not in decisions.OF_NUMBERS:
-        raise ReviewError(
-            f"{where}: {decision!r} is no decision on a number; use one of {', '.join(decisions.OF_NUMBERS)}."
-        )
-    number = None
-    if decision == RELABEL:
-        try:
-            number = read_number(unquoted(str(row.get("cleaned_label") or "")))
-        except ValueError as error:
-            raise ReviewError(
-                f"{where}: cleaned_label {error}; relabel needs the right number there."
-            ) from None
-        if number == given:
-            raise ReviewError(_forgotten(where, number_text(number), "number"))
-    return {"label": None, "number": number, "labels": None}
-
-
-def _forgotten(where: str, named: str, noun: str) -> str:
-    given = "label" if noun == "class" else noun
-    return (
-        f"{where}: relabel to {named}, which is the given {given}; write the right {noun} into cleaned_label, or "
-        "keep into review_decision."
-    )
 
 
 def _sample_of(

@@ -20,27 +20,22 @@ import pandas as pd
 from numpy.typing import NDArray
 from sqlmodel import Session
 
+from auditor import kind
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import ask, session
 from auditor.catalog.records import NewReview, Review, now
 from auditor.ground.errors import ReviewError
 from auditor.ground.vocabulary import (
-    DECISIONS,
     DISPUTED,
-    EXCLUDE,
     EXCLUDING,
     FOUND_RIGHT,
     FOUND_WRONG,
-    KEEP,
     MULTIPLE,
     NOT_CLEAR,
-    REGRESSION,
     RELABEL,
     RULING,
-    SEGMENTATION,
     SUSPECT,
     UNDO,
-    UNSURE,
 )
 from auditor.review import schema, verifying
 from auditor.statistics import NO_CLASS, UNKNOWN
@@ -256,20 +251,6 @@ def known_classes(dataset_id: int) -> NDArray[np.int64]:
     return known
 
 
-def numbers_to_train_on(dataset_id: int) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Numbers (N,) with NaN where there is none, labels (N,) 0 or -1 and the trusted mask (N,) of the next audit.
-
-    As ``labels_to_train_on``, with the numbers that people put in place of given ones.
-    """
-    labels, trusted = labels_to_train_on(dataset_id)
-    numbers = ask(datasets.given_numbers, dataset_id)
-    calibrating = set(verifying.calibrating_ids(dataset_id).tolist())
-    for sample_id, row in outcomes(dataset_id).items():
-        if row.decision == RELABEL and row.number is not None and sample_id not in calibrating:
-            numbers[sample_id], labels[sample_id], trusted[sample_id] = row.number, 0, True
-    return np.where(labels < 0, np.nan, numbers), labels, trusted
-
-
 def apply_rows(
     open_session: Session,
     dataset_id: int,
@@ -330,18 +311,11 @@ def _decide(open_session: Session, new: NewReview) -> Decided:
         raise ReviewError(f"There is no dataset {new.dataset_id}.")
     sample = datasets.sample(open_session, new.dataset_id, new.sample_id)
     dataset = datasets.by_id(open_session, new.dataset_id)
-    check = {REGRESSION: _check_number, SEGMENTATION: _check_mask}.get(dataset.task, _check)
-    check(new, dataset.class_names)
-    given = (None, sample.number) if dataset.task == REGRESSION else (sample.given_label, None)
-    if new.decision == RELABEL and (new.label, new.number) == given:
-        new = dataclasses.replace(new, decision=KEEP)
+    new = kind.of(dataset).checked(new, dataset, sample)
     if new.decision != RELABEL:
         new = dataclasses.replace(new, label=None, number=None)
     before = reviews.standing(open_session, new.dataset_id, new.sample_id)
-    differs = before is not None and (
-        (before.decision, before.label, before.number, before.labels)
-        != (new.decision, new.label, new.number, new.labels)
-    )
+    differs = before is not None and not says_same(before, vars(new))
     if before is not None and not differs and before.reviewer == new.reviewer:
         return Decided(before.id, None)
     written = reviews.append(open_session, new)
@@ -374,43 +348,6 @@ def _typed(row: NewReview) -> NewReview:
         reviewer=said.reviewer.strip(),
         audit_id=said.audit,
     )
-
-
-OF_NUMBERS = (KEEP, RELABEL, EXCLUDE, UNSURE)
-"""The decisions on a number, and on a mask."""
-
-
-def _check_number(row: NewReview, _class_names: list[str]) -> None:
-    _check_said(row, OF_NUMBERS)
-    if row.decision == RELABEL and row.number is None:
-        raise ReviewError(f"relabel of sample {row.sample_id} needs the right number.")
-
-
-def _check_mask(row: NewReview, _class_names: list[str]) -> None:
-    _check_said(row, OF_NUMBERS)
-    if row.decision == RELABEL and (not row.labels or row.audit_id is None):
-        raise ReviewError(
-            f"relabel of sample {row.sample_id} needs regions that an audit doubts; take them on the page Masks."
-        )
-
-
-def _check_said(row: NewReview, offered: Collection[str]) -> None:
-    if row.decision not in offered:
-        raise ReviewError(f"{row.decision!r} is no decision; use one of {', '.join(offered)}.")
-    if not row.reviewer:
-        raise ReviewError("A decision needs the reviewer's name.")
-
-
-def _check(row: NewReview, class_names: list[str]) -> None:
-    _check_said(row, DECISIONS)
-    named = [row.label] if row.decision == RELABEL else list(row.labels or [])
-    if row.decision == RELABEL and row.label is None:
-        raise ReviewError(f"relabel of sample {row.sample_id} needs the corrected label.")
-    if row.decision == MULTIPLE and len(set(named)) < 2:
-        raise ReviewError(f"multiple on sample {row.sample_id} needs at least two different classes.")
-    wrong = [label for label in named if label is None or not 0 <= label < len(class_names)]
-    if wrong:
-        raise ReviewError(f"Class {wrong[0]} of sample {row.sample_id} is outside 0..{len(class_names) - 1}.")
 
 
 def _settle(

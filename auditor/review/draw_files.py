@@ -11,18 +11,18 @@ from typing import Any
 
 from sqlmodel import Session
 
+from auditor import kind as kinds
 from auditor.catalog import datasets, draws, reviews
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset, Draw, Sample
 from auditor.ground.errors import VerificationError, cannot_write
 from auditor.ground.files import is_part_of, written_whole
-from auditor.ground.names import Names, normal
-from auditor.ground.numbers import number_text, read_number
+from auditor.ground.names import normal
 from auditor.ground.tables import SEPARATORS, is_place, quoted, read_table, readings
-from auditor.ground.vocabulary import LABEL, RATE, REGRESSION, SEGMENTATION, VERDICTS, from_verdict
+from auditor.ground.vocabulary import RATE
 from auditor.ground.wording import plural
+from auditor.kind import Kind, Said
 from auditor.review import blind, drawing
-from auditor.review.blind import MASK_VERDICTS, Said, number_verdict
 
 MOST_NAMED = 20
 """Rows of a file that one message names."""
@@ -113,7 +113,7 @@ def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]
         ids = sorted({sample for row in rows for sample in row.sample_ids})
         samples = {sample.sample_id: sample for sample in datasets.samples(open_session, dataset.id, ids)}
     drawn = {row.id: set(row.sample_ids) for row in rows if row.id is not None}
-    unknown: list[str] = []
+    kind, unknown = kinds.of(dataset), list[str]()
     listed: set[tuple[int, int]] = set()
     drawn_rows = {row.id: row for row in rows}
     verdicts: dict[tuple[int, int], tuple[int, Said]] = {}
@@ -121,25 +121,24 @@ def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]
         where = f"{path}, row {number}"
         key = _drawn_key(cells, drawn, where)
         sample = samples[key[1]]
-        _check_about(cells, sample, key[0], dataset, where)
+        _check_about(cells, sample, key[0], dataset, kind, where)
         listed.add(key)
         said = str(cells["verdict_label"]).strip()
-        verdict = _verdict(said, dataset, sample, drawn_rows[key[0]])
+        verdict = kind.verdict(said, dataset)
         if verdict is None:
             if said:
-                names = list(MASK_VERDICTS) if dataset.task == SEGMENTATION else dataset.class_names
-                unknown.append(f"row {number}: {said!r}{_nearest(said, names)}")
+                unknown.append(f"row {number}: {said!r}{_nearest(said, kind.verdict_names(dataset))}")
             continue
         if key in verdicts:  # refused even where both say the same: such a file was put together by mistake
             raise VerificationError(
                 f"{path}, rows {verdicts[key][0]} and {number}: both judge sample {key[1]} of draw {key[0]}; "
                 "delete one of them, or apply two people's verdicts as two files."
             )
-        verdicts[key] = (number, verdict)
+        verdicts[key] = (number, kind.judged(verdict, dataset, sample, drawn_rows[key[0]]))
     if unknown:
         more = f"; and {len(unknown) - MOST_NAMED:,} more" if len(unknown) > MOST_NAMED else ""
         raise VerificationError(
-            f"{path}: {'; '.join(unknown[:MOST_NAMED])}{more}: {_one_of(dataset)}, nor exclude or unsure. Nothing "
+            f"{path}: {'; '.join(unknown[:MOST_NAMED])}{more}: {kind.no_verdict}, nor exclude or unsure. Nothing "
             "was taken; correct these cells and apply the file again."
         )
     told = blind.record_all(dataset.id, {key: one for key, (_, one) in verdicts.items()}, reviewer.strip())
@@ -168,7 +167,7 @@ def _write(open_session: Session, row: Draw, out: Path) -> None:
             writer = csv.writer(file, delimiter=SEPARATORS[out.suffix.lower()])
             writer.writerow(COLUMNS)
             for sample in found:
-                given = _given_text(dataset, sample)
+                given = kinds.of(dataset).given_text(dataset, sample)
                 writer.writerow([row.id, sample.sample_id, quoted(sample.filepath), quoted(given), ""])
     except OSError as error:
         raise VerificationError(cannot_write(out, error)) from error
@@ -185,11 +184,12 @@ def _drawn_key(cells: Mapping[Any, Any], drawn: Mapping[int, set[int]], where: s
 
 
 def _check_about(
-    cells: Mapping[Any, Any], sample: Sample, draw_id: int, dataset: Dataset, where: str
+    cells: Mapping[Any, Any], sample: Sample, draw_id: int, dataset: Dataset, kind: Kind, where: str
 ) -> None:
     """``Sample.filepath`` is relative to the root, so that a moved root changes nothing here."""
-    for column, own in (("filepath", sample.filepath), ("given_label", _given_text(dataset, sample))):
-        if column in cells and normal(own) not in map(normal, _readings(str(cells[column]), dataset, column)):
+    given = ("given_label", kind.given_text(dataset, sample), kind.readings)
+    for column, own, read in (("filepath", sample.filepath, readings), given):
+        if column in cells and normal(own) not in map(normal, read(str(cells[column]))):
             raise VerificationError(
                 f"{where}: {column} {cells[column]!r} is not that of sample {sample.sample_id}, which is {own!r}. "
                 "Was a column sorted or moved alone? Sort whole rows, or get the file again with "
@@ -197,47 +197,7 @@ def _check_about(
             )
 
 
-def _given_text(dataset: Dataset, sample: Sample) -> str:
-    """The given label as a file of a draw writes it; of a mask its own file."""
-    if dataset.task == SEGMENTATION:
-        return (sample.mask or "").partition("#turned=")[0]
-    return dataset.class_names[sample.given_label] if sample.number is None else number_text(sample.number)
-
-
-def _readings(text: str, dataset: Dataset, column: str) -> Sequence[str]:
-    """What a cell may say: a spreadsheet writes 3.0 or 3 for the same number."""
-    if dataset.task == REGRESSION and column == "given_label":
-        try:
-            return [number_text(read_number(text))]
-        except ValueError:
-            return [text]
-    return readings(text)
-
-
-def _verdict(text: str, dataset: Dataset, sample: Sample, row: Draw) -> Said | None:
-    """What a cell amounts to, or None where nobody judged or the text is no verdict."""
-    if dataset.task == REGRESSION:
-        try:
-            return number_verdict(read_number(text), sample, row)
-        except ValueError:
-            return Said(text) if text in VERDICTS and text != LABEL else None
-    if dataset.task == SEGMENTATION:
-        return Said(MASK_VERDICTS[text]) if text in MASK_VERDICTS else None
-    # A class that is really called "exclude" or "unsure" is a class.
-    names = Names(dataset.class_names)
-    for name in readings(text):
-        number = names.number(name)
-        if number is not None:
-            return Said(*from_verdict(LABEL, number, sample.given_label))
-    return Said(text) if text in VERDICTS and text != LABEL else None
-
-
-def _one_of(dataset: Dataset) -> str:
-    said = {REGRESSION: "no number", SEGMENTATION: "neither right nor wrong"}
-    return said.get(dataset.task, "none of the classes")
-
-
-def _nearest(text: str, class_names: list[str]) -> str:
+def _nearest(text: str, class_names: Sequence[str]) -> str:
     """A question for the class that may have been meant; empty where none is near."""
     folded = {name.casefold(): name for name in class_names}
     near = difflib.get_close_matches(text.casefold(), folded, n=1)

@@ -22,13 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlmodel import Session
 
+from auditor import kind
 from auditor.catalog import audits, datasets, draws, reviews, scores
 from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Dataset, Draw, NewDraw, Review
 from auditor.ground.errors import VerificationError
 from auditor.ground.numbers import number_text
 from auditor.ground.settings import Settings, settings
-from auditor.ground.vocabulary import LABELS, NOT_CLEAR, PROMISES, PURPOSES, RATE, REGRESSION
+from auditor.ground.vocabulary import NOT_CLEAR, PROMISES, PURPOSES, RATE
 from auditor.ground.wording import plural
 from auditor.statistics import NoiseRate, draw_zones, share_for_head
 
@@ -141,7 +142,7 @@ def next_command(dataset_name: str) -> str:
         size = next_size(dataset.id)
     known = tolerance_of(dataset.id)
     named = "T" if known is None else number_text(known)
-    tolerance = f" --tolerance {named}" if dataset.task == REGRESSION else ""
+    tolerance = f" --tolerance {named}" if kind.of(dataset).needs_tolerance else ""
     return (
         f"auditor verify {shlex.quote(dataset_name)} --draw {size}{tolerance} --out sample.csv"
         if size
@@ -249,10 +250,12 @@ def is_settled(row: Review) -> bool:
 
 def _check_tolerance(dataset: Dataset, tolerance: float | None, earlier: list[Draw]) -> None:
     """A tolerance belongs to numbers, and all draws of a dataset have the same: they are counted together."""
-    if dataset.task != REGRESSION:
+    labels = kind.of(dataset)
+    if not labels.needs_tolerance:
         if tolerance is not None:
-            kind = LABELS[dataset.task]
-            raise VerificationError(f"The labels of {dataset.name} are {kind}; leave the tolerance out.")
+            raise VerificationError(
+                f"The labels of {dataset.name} are {labels.words}; leave the tolerance out."
+            )
         return
     if tolerance is None or not (math.isfinite(tolerance) and tolerance >= 0):
         raise VerificationError(

@@ -12,7 +12,7 @@ from sqlmodel import Session
 from auditor.catalog import datasets, draws, reviews
 from auditor.catalog.db import ask, session
 from auditor.catalog.records import Draw, Review
-from auditor.ground.vocabulary import BLIND, DISPUTED, FOUND_WRONG, KEEP, NOT_CLEAR, REGRESSION
+from auditor.ground.vocabulary import BLIND, DISPUTED, FOUND_WRONG, KEEP, NOT_CLEAR
 from auditor.review import blind, drawing
 from auditor.statistics import NO_CLASS, UNSURE, Decided, Stage, Verified
 
@@ -79,9 +79,10 @@ def _decided(
 ) -> dict[int, bool]:
     """By sample in question that somebody settled: whether its given label is wrong, as the draws count it."""
     found = {i: row for i, row in counting.items() if pool[i] and drawing.is_settled(row)}
-    if not drawn or datasets.by_id(open_session, dataset_id).task != REGRESSION:
+    tolerance = drawn[0].tolerance if drawn else None
+    if tolerance is None:  # the labels are no numbers
         return {i: row.decision in FOUND_WRONG for i, row in found.items()}
-    numbers, tolerance = datasets.given_numbers(open_session, dataset_id), drawn[0].tolerance or 0.0
+    numbers = datasets.given_numbers(open_session, dataset_id)
     return {
         i: row.decision in FOUND_WRONG
         and (row.number is None or not blind.is_near(row.number, float(numbers[i]), tolerance))

@@ -11,18 +11,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.catalog import audits, datasets, reviews
-from auditor.catalog.db import session
-from auditor.catalog.records import Dataset, NewReview, Review, now
+from auditor.catalog import audits, datasets
+from auditor.catalog.db import ask
+from auditor.catalog.records import Dataset, Review
 from auditor.ground.errors import NotFoundError, ReviewError
-from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL, SEGMENTATION, UNSURE
+from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL
 from auditor.labels.masks import pixels
 from auditor.labels.masks.results import given_masks, verdicts
 from auditor.pictures.masks import IGNORED
 from auditor.review import decisions, verifying
-
-OFFERED = (KEEP, RELABEL, EXCLUDE, UNSURE)
-"""The decisions on a mask."""
 
 
 def decide(
@@ -33,51 +30,27 @@ def decide(
     audit_id: int,
     reviewer: str,
     regions: Sequence[int] | None = None,
-    source: str = "app",
-) -> Review:
-    """Record one decision; it is in the database when this returns. Said again it changes nothing.
+) -> tuple[str, list[int] | None]:
+    """Record one decision (``decisions.decide``); returns it and the regions that are taken.
 
-    ``regions``: numbers of the regions whose suggestion is taken, as ``regions_of`` lists them; None = all.
+    ``regions``: numbers of those whose suggestion is taken, as ``regions_of`` lists them; None = all. Who takes
+    none keeps the mask.
 
     Raises:
-        ReviewError: an unknown decision or region, no reviewer, or labels that are no masks.
+        ReviewError: an unknown decision or region, or no reviewer.
         NotFoundError: no such sample or finished audit.
     """
-    if decision not in OFFERED:
-        raise ReviewError(f"{decision!r} is no decision on a mask; use one of {', '.join(OFFERED)}.")
-    if not reviewer.strip():
-        raise ReviewError("A decision needs the reviewer's name.")
-    with session() as open_session:
-        dataset = datasets.by_id(open_session, dataset_id)
-        audits.require_finished(open_session, dataset, audit_id)
-        datasets.sample(open_session, dataset_id, sample_id)
-    if dataset.task != SEGMENTATION:
-        raise ReviewError(f"The labels of {dataset.name} are no masks.")
+    dataset = ask(datasets.by_id, dataset_id)
+    ask(audits.require_finished, dataset, audit_id)
     taken = None
     if decision == RELABEL:
         there = [one.number for one in regions_of(dataset, audit_id, sample_id)]
-        taken = sorted(set(there if regions is None else regions))
-        if unknown := set(taken) - set(there):
+        taken = sorted(set(there if regions is None else regions)) or None
+        if unknown := set(taken or ()) - set(there):
             raise ReviewError(f"Sample {sample_id} has no region {min(unknown)}; it has {len(there)}.")
-        if not taken:
-            decision, taken = KEEP, None
-    new = NewReview(
-        dataset_id=dataset_id,
-        sample_id=sample_id,
-        decision=decision,
-        labels=taken,
-        reviewer=reviewer.strip(),
-        source=source,
-        audit_id=audit_id,
-        created_at=now(),
-    )
-    with session() as open_session:
-        datasets.lock(open_session, dataset_id)
-        before = reviews.standing(open_session, dataset_id, sample_id)
-        said = (new.decision, new.labels, new.reviewer, new.audit_id)
-        if before is not None and (before.decision, before.labels, before.reviewer, before.audit_id) == said:
-            return before
-        return reviews.append(open_session, new)
+        decision = decision if taken else KEEP
+    decisions.decide(dataset_id, sample_id, decision, labels=taken, audit_id=audit_id, reviewer=reviewer)
+    return decision, taken
 
 
 def regions_of(dataset: Dataset, audit_id: int, sample_id: int) -> list[pixels.Region]:

@@ -8,7 +8,7 @@ cache's size.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,18 +18,23 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from auditor.audits import arrays, statements
-from auditor.catalog.records import Audit, Dataset
-from auditor.ground.vocabulary import SEGMENTATION
+from auditor.catalog.records import Audit, Dataset, NewReview, Sample
+from auditor.ground.errors import ReviewError
+from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL, SEGMENTATION, UNSURE
 from auditor.ground.wording import plural
-from auditor.kind import Suspects
+from auditor.kind import Said, Suspects
 from auditor.labels.masks import exporting, pixels
 from auditor.labels.masks.deciding import masks_to_train_on
 from auditor.labels.masks.results import given_masks, masks_file, verdicts
 from auditor.labels.others import Others
 from auditor.pictures.masks import IGNORED
+from auditor.pictures.sources import split_turn
 from auditor.review import blind
 from auditor.statistics import NoiseRate, guess_error_probability
 
+VERDICTS = {"right": KEEP, "wrong": RELABEL, EXCLUDE: EXCLUDE, UNSURE: UNSURE}
+"""A verdict as a file says it, and the decision that it amounts to. Nobody sees a suggestion, so a wrong mask is
+only known to be wrong: its decision takes no region."""
 LEAVE_OUT, BY_PEOPLE, NEW_FOLDER = (
     "leave it out",
     "only what people decided changes a mask",
@@ -51,6 +56,31 @@ class Masks(Others):
     }
 
     guesses_rate = False
+    verdicts = tuple(VERDICTS.values())
+    no_verdict = "neither right nor wrong"
+
+    def checked(self, new: NewReview, dataset: Dataset, sample: Sample) -> NewReview:
+        """Check that regions are taken."""
+        new = super().checked(new, dataset, sample)
+        if new.decision == RELABEL and (not new.labels or new.audit_id is None):
+            what = f"relabel of sample {new.sample_id}"
+            raise ReviewError(f"{what} needs regions that an audit doubts; take them on the page Masks.")
+        return new
+
+    def given_text(self, dataset: Dataset, sample: Sample) -> str:
+        """Return the mask's own file."""
+        del dataset
+        return split_turn(sample.mask or "")[0]
+
+    def verdict_names(self, dataset: Dataset) -> Sequence[str]:
+        """Return ``right``, ``wrong``, ``exclude`` and ``unsure``."""
+        del dataset
+        return list(VERDICTS)
+
+    def verdict(self, text: str, dataset: Dataset) -> Said | None:
+        """Read one of these."""
+        del dataset
+        return Said(VERDICTS[text]) if text in VERDICTS else None
 
     def inputs(self, dataset: Dataset) -> dict[str, NDArray[Any]]:
         """Return masks with the regions that people took."""
@@ -153,6 +183,11 @@ class Masks(Others):
         decided = f"  [{row['decision']}]" if row["decision"] else ""
         weakest = f"least sure of {row['weakest_class']}"
         return f"{row['sample_id']:>7}  {row['trust_score']:.3f}  {row['filepath']}: {change}; {weakest}{decided}"
+
+    def shown(self, row: Mapping[str, Any]) -> tuple[str, str]:
+        """Return the class of least trust, and the one of the largest change."""
+        change = row["largest_change_to"]
+        return f"least sure of {row['weakest_class']}", f"rather {change}" if change else ""
 
     def summary(self, dataset: Dataset, audit: Audit) -> list[str]:
         """Return how many are doubtful, and the list of them."""

@@ -69,7 +69,7 @@ def test_layer__shows_doubt_where_the_mask_is_wrong_and_outlines_the_suggestion(
 def test_layer_and_record__refuse_what_they_do_not_know(audited_masks: Audited) -> None:
     with pytest.raises(NotFoundError, match="There is no layer 'x'; there are given, suggested, doubt"):
         masks.layer(audited_masks.audit_id, 0, "x")
-    with pytest.raises(ReviewError, match="'none' is no decision on a mask"):
+    with pytest.raises(ReviewError, match="'none' is no decision"):
         verdict(audited_masks, "none")
 
 

@@ -77,7 +77,7 @@ def test_decide__takes_regions_and_the_next_audit_trains_on_them(audited_masks: 
 @pytest.mark.parametrize(
     ("decision", "regions", "said"),
     [
-        ("multiple", None, "'multiple' is no decision on a mask; use one of keep, relabel, exclude, unsure"),
+        ("multiple", None, "'multiple' is no decision; use one of keep, relabel, exclude, unsure"),
         ("relabel", [99], rf"Sample {WRONG[0]} has no region 99; it has \d+"),
     ],
 )

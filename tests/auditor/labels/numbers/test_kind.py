@@ -21,7 +21,7 @@ from auditor.ground.numbers import figure, number_text
 from auditor.ground.progress import Progress
 from auditor.labels.numbers import exporting
 from auditor.labels.numbers.judging import LEVEL, judge
-from auditor.labels.numbers.kind import alike
+from auditor.labels.numbers.kind import KIND, alike
 from auditor.review import decisions, draw_files, drawing
 from tests.numbered import NUM, WRONG, import_ages, make_home, write_table
 
@@ -107,7 +107,7 @@ def test_review_and_export__change_what_people_decided_and_come_back(audited: Pa
         "review", "ages", "--apply", str(said), "--reviewer", "ada"
     )
     assert "3 unchanged" in command("review", "ages", "--apply", str(said), "--reviewer", "ada")
-    numbers, labels, trusted = decisions.numbers_to_train_on(reading.audited("ages")[0].id)
+    numbers, labels, trusted = KIND.inputs(reading.dataset("ages")).values()
     assert numbers[first] == 8.25
     assert (labels[second], np.isnan(numbers[second])) == (-1, True)
     assert np.flatnonzero(trusted).tolist() == [first, third]

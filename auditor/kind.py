@@ -71,7 +71,7 @@ class Kind(ABC):
     guesses_rate: ClassVar[bool] = True
     """An audit says by itself how many may be wrong."""
 
-    decisions: ClassVar[Collection[str]] = (KEEP, RELABEL, EXCLUDE, UNSURE)
+    decisions: ClassVar[Sequence[str]] = (KEEP, RELABEL, EXCLUDE, UNSURE)
     """What a person may decide on such a label."""
     verdicts: ClassVar[Collection[str]] = VERDICTS
     """What a person may say who judges one blind."""

@@ -6,9 +6,9 @@ import streamlit as st
 
 from app.session.failures import shown
 from app.session.words import plain
+from auditor import kind
 from auditor.audits import statements
 from auditor.catalog.records import Audit, Dataset
-from auditor.ground.vocabulary import LABELS, REGRESSION
 from auditor.ground.wording import percent
 from auditor.review import blind, drawing
 
@@ -24,11 +24,12 @@ def offer(dataset: Dataset) -> None:
     if not most:
         return
     with st.form("random_draw", width=560):
-        st.subheader(f"How many {LABELS[dataset.task]} are wrong?", anchor=False)
+        labels = kind.of(dataset)
+        st.subheader(f"How many {labels.words} are wrong?", anchor=False)
         st.write(WHY)
         size = st.number_input("Samples to check", 1, value=most)
         tolerance = None
-        if dataset.task == REGRESSION:
+        if labels.needs_tolerance:
             tolerance = st.number_input(
                 "Tolerance",
                 0.0,

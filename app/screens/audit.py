@@ -14,6 +14,7 @@ from app.panels import engine_settings, other_weights, own_features, watching
 from app.session import apart, readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
+from auditor import kind
 from auditor.audits import budgets, durations, plan
 from auditor.backbones import features, weights
 from auditor.backbones.features import NO_BACKBONE
@@ -282,9 +283,8 @@ def begin(audit_id: int) -> None:
 
 def start_on_others(dataset: Dataset) -> None:
     """Choose engines and length of an audit of masks or numbers, start."""
-    is_numbers = dataset.task == REGRESSION
     backbone: str | None = NO_BACKBONE
-    if is_numbers:
+    if "backbone" not in kind.of(dataset).unused["audit"]:
         chosen_view = choose_view(dataset, st.container())
         if chosen_view is None:
             return

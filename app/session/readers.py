@@ -17,14 +17,14 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from app.session import sign_in
+from auditor import kind
 from auditor.audits import arrays, progress, queues, statements
 from auditor.catalog import audits, datasets, draws, reading, reviews, scores
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch
 from auditor.ground.errors import AuditorError, NotFoundError
 from auditor.ground.settings import settings
-from auditor.ground.vocabulary import SEGMENTATION
-from auditor.review import blind, decisions, drawing
+from auditor.review import blind, drawing
 from auditor.statistics import ErrorsLeft, NoiseRate
 
 LEASED_AHEAD = 8
@@ -229,18 +229,19 @@ def status(row: Dataset) -> Status:
     known_audits = audits_of(row.id)
     running = next((one for one in known_audits if audit_state(one) in ("running", "queued")), None)
     finished = next((one for one in known_audits if one.status == "finished"), None)
-    known, has_masks = progress.findings(row), row.task == SEGMENTATION
+    known = progress.findings(row)
+    is_guessed = kind.of(row).guesses_rate
     return Status(
         dataset=row,
         audits=len(known_audits),
         running=running,
         finished=finished,
-        decided=len(decisions.outcomes(row.id)) if has_masks else len(known.decided),
+        decided=len(known.decided),
         found=len(known.wrong),
         drawn=drawing.num_drawn(row.id),
         verified=blind.num_judged(row.id),
-        left=None if finished is None or has_masks else progress.errors_left(row, finished, known),
-        noise=None if finished is None or has_masks else progress.noise_rate(finished),
+        left=progress.errors_left(row, finished, known) if finished and is_guessed else None,
+        noise=progress.noise_rate(finished) if finished and is_guessed else None,
     )
 
 

@@ -204,7 +204,7 @@ def plan(
             on=on,
         ),
     )
-    inputs = {"labels": labels, "trusted": trusted}
+    inputs: dict[str, NDArray[Any]] = {"labels": labels, "trusted": trusted}
     if (weight := verifying.trusted_weight(dataset.id, trusted)) is not None:
         inputs["trusted_weight"] = weight
     return register(dataset, audit, set_up.configs, inputs)
@@ -224,7 +224,7 @@ def register(
     dataset: Dataset,
     audit: NewAudit,
     configs: Mapping[str, Mapping[str, Any]],
-    inputs: Mapping[str, NDArray[Any]],
+    inputs: dict[str, NDArray[Any]],
 ) -> int:
     """Keep a planned audit with the config of each engine and the arrays that it trains on; returns its id.
 
@@ -239,7 +239,7 @@ def register(
         with _all_or_nothing(settings().audit_folder(audit_id)) as folder:
             folders.write_manifest(folder, audit.uuid, title=f"audit {audit_id} of {dataset.name}")
             with written_whole(folder / "inputs.npz") as beside, beside.open("wb") as file:
-                np.savez_compressed(file, **inputs)
+                np.savez_compressed(file, allow_pickle=False, **inputs)
             for name, text in abouts.items():
                 with written_whole(folder / f"{name}.json") as beside:
                     beside.write_text(text)

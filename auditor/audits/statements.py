@@ -190,14 +190,12 @@ def suspects(audit: Audit, *, top: int, max_fdr: float | None = None, split: str
             f" {num_judged:,} more have as little trust; they are not listed because they were verified."
         )
     if split is not None:
-        with session() as open_session:
-            of_split = flags[datasets.splits(open_session, audit.dataset_id)[flags] == split]
+        of_split = flags[ask(datasets.splits, audit.dataset_id)[flags] == split]
         if len(flags):
             statement += f" {len(of_split):,} of them are in {split}; nothing is promised about these alone."
         flags = of_split
     first = flags[np.argsort(standing.trust_score[flags], kind="stable")][:top]
-    with session() as open_session:
-        return Suspects(statement, scores.page_of(open_session, audit, first.tolist()), len(flags))
+    return Suspects(statement, ask(scores.page_of, audit, first.tolist()), len(flags))
 
 
 def first_list(dataset_id: int) -> str:

@@ -393,9 +393,8 @@ def _check_request(name: str, image_size: int | None) -> None:
         raise ImportRefusedError(
             f"The image size is {image_size}; choose 8 to 1024 pixels.", field="image_size"
         )
-    with db.session() as session:
-        if datasets.exists(session, name):
-            raise name_taken(name)
+    if db.ask(datasets.exists, name):
+        raise name_taken(name)
 
 
 def _one_class(file: str, name: str, count: int) -> str:

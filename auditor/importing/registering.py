@@ -195,13 +195,11 @@ class Registration:
                     raise name_taken(self.name)
                 dataset_id = datasets.begin(session, table)
             for part in datasets.batched(rows):
-                with db.session() as session:
-                    datasets.add_samples(session, dataset_id, part)
+                db.ask(datasets.add_samples, dataset_id, part)
                 num += len(part)
                 ticker.at(num)
             for some in datasets.batched(rows.reviews(), DECISIONS_AT_ONCE):
-                with db.session() as session:
-                    decisions.apply_rows(session, dataset_id, some, source="import", batch=batch)
+                db.ask(decisions.apply_rows, dataset_id, some, source="import", batch=batch)
         except IntegrityError as error:
             raise ImportRefusedError(staging.TAKEN) from error
         self._publish(dataset_id, table)

@@ -67,9 +67,7 @@ class Workplace:
 
     def withdraw(self, target: Path) -> None:
         """The transaction failed: remove the published folder, unless the rows were committed after all."""
-        with db.session() as session:
-            is_registered = datasets.has_uuid(session, self.uuid)
-        if not is_registered:
+        if not db.ask(datasets.has_uuid, self.uuid):
             folders.delete(target, self.uuid)
 
 
@@ -89,8 +87,7 @@ def workplace(name: str, request: str) -> Iterator[Workplace]:
     else:
         own = records.new_uuid()
         place = Workplace(settings().datasets / f"{PREFIX}{own[:16]}", own)
-        with db.session() as session:
-            leases.take(session, place.folder.name, own)
+        db.ask(leases.take, place.folder.name, own)
     heart = _Heart(place.folder.name)
     try:
         if not place.is_continued:
@@ -108,28 +105,20 @@ def workplace(name: str, request: str) -> Iterator[Workplace]:
         shutil.rmtree(place.folder, ignore_errors=True)
         with suppress(AuditorError):
             _forget_rows(place.uuid)
-            with db.session() as session:
-                leases.end(session, place.folder.name)
+            db.ask(leases.end, place.folder.name)
 
 
 def _forget_rows(own: str) -> None:
     """Remove what this process, or one whose work it goes on with, wrote and nobody saw."""
-    is_left = True
-    while is_left:
-        with db.session() as session:
-            is_left = datasets.forget_part(session, own)
+    while db.ask(datasets.forget_part, own):
+        pass
 
 
 def _left(request: str) -> Workplace | None:
     """Take over what an import with the same request left when it was killed."""
-    with db.session() as session:
-        names = [
-            name for name in leases.names(session) if journal.is_left(settings().datasets / name, request)
-        ]
-    for name in names:
-        with db.session() as session:
-            own = leases.adopt(session, name)
-        if own is not None:
+    for name in db.ask(leases.names):
+        is_left = journal.is_left(settings().datasets / name, request)
+        if is_left and (own := db.ask(leases.adopt, name)) is not None:
             return Workplace(settings().datasets / name, own, is_continued=True)
     return None
 

@@ -28,6 +28,7 @@ from auditor.ground.vocabulary import (
 from auditor.kind import Said, plain_rows
 from auditor.labels.usual import Usual
 from auditor.outputs import export
+from auditor.outputs.export import ExportSummary
 
 COLUMNS = (
     *("sample_id", "filepath", "given_label", "suggested_label", "trust_score", "error_probability"),
@@ -44,7 +45,7 @@ class Classes(Usual):
 
     task = CLASSIFICATION
     is_laid_out = True
-    decisions = DECISIONS
+    decisions = tuple(DECISIONS)
     no_verdict = "none of the classes"
 
     def checked(self, new: NewReview, dataset: Dataset, sample: Sample) -> NewReview:
@@ -150,13 +151,13 @@ class Classes(Usual):
         as_source: bool = False,
         links: bool = False,
         **choices: Any,
-    ) -> export.ExportSummary:
+    ) -> ExportSummary:
         """Write a table, a folder of classes where ``out`` has no ending, or the source once more."""
         if out.suffix or as_source:
             return export.export(name, out, force=force, as_source=as_source, **choices)
         return export.export_tree(name, out, links=links, **choices)
 
-    def download(self, name: str, out: Path, **choices: Any) -> export.ExportSummary:
+    def download(self, name: str, out: Path, **choices: Any) -> ExportSummary:
         """Write a table, or the folder of classes as a zip."""
         if out.suffix == ".zip":
             return export.export_zip(name, out, **choices)

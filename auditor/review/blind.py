@@ -93,8 +93,7 @@ def pending(dataset_id: int) -> list[tuple[int, int]]:
 
 def num_judged(dataset_id: int) -> int:
     """Verdicts that count."""
-    with session() as open_session:
-        return len(reviews.verdicts(open_session, dataset_id))
+    return len(ask(reviews.verdicts, dataset_id))
 
 
 def is_near(number: float, given: float, tolerance: float) -> bool:

@@ -190,8 +190,7 @@ def batches(dataset_id: int) -> pd.DataFrame:
 
 def log_frame(dataset_id: int) -> pd.DataFrame:
     """The log as a table, one row a decision or undo, blind verdicts apart; ``log.entries`` has them too."""
-    with session() as open_session:
-        return reviews.frame(reviews.log(open_session, dataset_id, kinds=reviews.REVIEWED))
+    return reviews.frame(ask(reviews.log, dataset_id, kinds=reviews.REVIEWED))
 
 
 def outcomes(dataset_id: int) -> dict[int, Review]:

@@ -80,8 +80,7 @@ def zones_in_words(row: Draw) -> str:
 
 def num_drawn(dataset_id: int) -> int:
     """Rows of all draws, judged or not."""
-    with session() as open_session:
-        return sum(len(row.sample_ids) for row in draws.of_dataset(open_session, dataset_id))
+    return sum(len(row.sample_ids) for row in ask(draws.of_dataset, dataset_id))
 
 
 def next_size(dataset_id: int) -> int:
@@ -111,9 +110,7 @@ def _drawn_and_left(dataset_id: int) -> tuple[list[Draw], int]:
 
 def num_in_question(dataset_id: int) -> int:
     """How many labels can be drawn; counted once, for an import settles it."""
-    with session() as open_session:
-        version = str(datasets.by_id(open_session, dataset_id).created_at)
-    return _num_in_question(settings(), dataset_id, version)
+    return _num_in_question(settings(), dataset_id, str(ask(datasets.by_id, dataset_id).created_at))
 
 
 @functools.lru_cache(maxsize=64)
@@ -123,8 +120,7 @@ def _num_in_question(home: Settings, dataset_id: int, version: str) -> int:  # n
 
 def tolerance_of(dataset_id: int) -> float | None:
     """The tolerance of the draws of a dataset of numbers; None before the first."""
-    with session() as open_session:
-        return next((row.tolerance for row in draws.of_dataset(open_session, dataset_id)), None)
+    return next((row.tolerance for row in ask(draws.of_dataset, dataset_id)), None)
 
 
 def tolerance_sentence(dataset_id: int) -> str:

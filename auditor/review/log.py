@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from auditor.catalog import datasets, reviews
-from auditor.catalog.db import ask, session
+from auditor.catalog.db import ask
 from auditor.ground.vocabulary import BLIND, DISPUTED, RULING, UNDO
 from auditor.review import decisions
 
@@ -18,8 +18,7 @@ COLUMNS = [
 
 def entries(dataset_id: int) -> pd.DataFrame:
     """The whole log in the order it was written, one row a decision or an undo."""
-    with session() as open_session:
-        log = reviews.frame(reviews.log(open_session, dataset_id))
+    log = reviews.frame(ask(reviews.log, dataset_id))
     log = log.rename(columns={"kind": "review_kind"}).reindex(columns=COLUMNS)
     numbers = ("label", "audit_id", "draw_id", "reverts")
     return log.assign(**{name: pd.to_numeric(log[name]).astype("Int64") for name in numbers})

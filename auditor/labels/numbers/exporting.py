@@ -117,7 +117,7 @@ def _said(audit: Audit | None) -> _Said:
     columns = {
         "is_label_issue": [str(bool(one)) for one in table.is_label_issue],
         "trust_score": [_figure(one) for one in table.trust_score],
-        **{name: [figure(one) for one in suggested[name]] for name in suggested},
+        **{str(name): [figure(one) for one in suggested[name]] for name in suggested},
     }
     if "choicenet" in audit.engines:
         columns["choicenet_rho"] = [_figure(one) for one in arrays.signal(audit.id, "choicenet", "rho")]

@@ -175,7 +175,8 @@ class Numbers(Others):
     def line(self, row: Mapping[str, Any]) -> str:
         """Return the number, the suggested one and what was decided."""
         decided = f"  [{row['decision']}]" if row["decision"] else ""
-        return f"{row['rank']:>6}  {row['filepath']}  {' -> '.join(self.shown(row))}  trust {row['trust_score']:.3f}{decided}"
+        number = " -> ".join(self.shown(row))
+        return f"{row['rank']:>6}  {row['filepath']}  {number}  trust {row['trust_score']:.3f}{decided}"
 
     def shown(self, row: Mapping[str, Any]) -> tuple[str, str]:
         """Return the number, and the suggested one with its interval."""

@@ -18,11 +18,11 @@ from auditor.statistics.rates.parts import part_interval
 from auditor.statistics.rates.verified import Verified, row_chunks
 
 GUESS_ROWS = 20.0
-"""Verified rows that the predictions' guess of the noise rate counts for."""
-MIN_CLASS_SIZE = 20
-"""Fewer samples than this in a class cannot tell right from wrong."""
-MAX_DOUBTFUL = 0.5
-"""Above this share of doubtful labels the class's own labels no longer define it."""
+"""Verified rows that the predictions' guess of the noise rate counts for: 10 to 40 err least
+(``benchmarks/results/constants.md``)."""
+MIN_CLASS_SIZE = 10
+"""Fewer samples than this in a class are not called judged: from here on classes are ranked as well as larger ones
+(``benchmarks/results/constants.md``)."""
 
 
 @dataclass(frozen=True)
@@ -180,12 +180,12 @@ def _why_not_judged(
 ) -> str:
     if size < MIN_CLASS_SIZE:
         return f"only {plural(size, 'sample', 'carry')} this label; at least {MIN_CLASS_SIZE} are needed"
-    if num_doubtful > MAX_DOUBTFUL * size:
+    if 2 * num_doubtful > size:
         return (
             f"the engines doubt {percent(num_doubtful / size)} of its labels: either they do not know the class, "
             "or its labels do not define it"
         )
-    if seen is not None and seen.low > MAX_DOUBTFUL:
+    if seen is not None and seen.low > 0.5:
         labels = plural(seen.num_rows, "verified label")
         return f"{seen.num_hits} of its {labels} are wrong; most name another class"
     return ""

@@ -28,7 +28,8 @@ from auditor.statistics.rates.strata import Counts, Stage
 from auditor.statistics.rates.verified import Verified
 
 FEWEST_EXPECTED = 10.0
-"""Rows that chance brings into each stratum of a uniform draw, below which strata are not used (measured)."""
+"""Rows that chance brings into each stratum of a uniform draw, below which strata are not used: intervals
+were up to 13 % wider there (``benchmarks/results/promises.md``)."""
 EXACT_RISK, WATCHED_RISK = 0.04, 0.01
 EVERY_LOOK, STEP = 30, 1.1
 """Rows up to which a sequence is asked after each; from there on after a tenth more, so that it is read at once."""

@@ -45,7 +45,8 @@ from auditor.statistics.rates.parts import first_interval, part_interval
 from auditor.statistics.rates.verified import UNLABELED, Verified
 
 REFUSE_BELOW = 1e-3
-"""P-value of the exchangeability tests below which a sample is refused."""
+"""P-value of the exchangeability tests below which a sample is refused: at most 2 of 1,000 honest draws, most of
+what somebody picked from the top (``benchmarks/results/constants.md``)."""
 WARN_BELOW = 1e-2
 MIN_EXPECTED = 5.0
 """Expected rows that a class needs in the chi-square test; rarer ones are pooled."""

@@ -12,9 +12,11 @@ from auditor.statistics.rates.strata import Stage
 from auditor.statistics.rates.verified import Verified
 
 HEAD_SHARE = 0.7
-"""Of the rows of a draw for promises, those from the head (measured)."""
+"""Of the rows of a draw for promises, those from the head; more of them make lists hardly longer, and the rest is
+seen less (``benchmarks/results/constants.md``)."""
 HEAD_PER_ERROR = 2.0
-"""Labels in a head for each that is guessed to be wrong (measured)."""
+"""Labels in a head for each that is guessed to be wrong: 1 to 2 hold most, and a guess may be half of the truth
+(``benchmarks/results/constants.md``)."""
 HEAD_PER_ROW = 3
 """Labels that a head has at least for each row drawn from it: what is all verified leaves nothing to promise."""
 

@@ -33,7 +33,8 @@ from auditor.statistics.trust.sentences import guess_sentence
 from auditor.statistics.trust.witnesses import Witness, check_witnesses, rank_percentiles
 
 FEWEST_TO_CALIBRATE = 10
-"""Verified rows below which an error probability, and wrong ones below which a suggestion's, stays a guess."""
+"""Verified rows below which an error probability, and wrong ones below which a suggestion's, stays a guess: fewer
+make it no better (``benchmarks/results/constants.md``)."""
 FEWEST_SHARED = 30
 """Samples on which two witnesses' ranks are compared at least."""
 

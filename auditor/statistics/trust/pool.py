@@ -36,11 +36,12 @@ UNKNOWN = -2
 LEAST_PROBABILITY = 1e-6
 """Smaller probabilities of a witness count as this."""
 LIKELY_CLASSES = 32
-"""Classes of a sample that are told apart; the others take part in no sum."""
+"""Classes of a sample that are told apart; the others take part in no sum. 8 to 64 find the same
+(``benchmarks/results/constants.md``)."""
 FIT_ROWS = 40_000
 """Samples that a fit uses at most, evenly spaced among what the witnesses say."""
 PRIOR_DEVIATION = 1.0
-"""Of a and b, around 0."""
+"""Of a and b, around 0 (``benchmarks/results/ranking.md``, as the next three)."""
 PRIOR_ROWS = 0.5
 """Labels that each class has in advance, spread over all classes; one more is right."""
 PARTS = 5

@@ -23,11 +23,9 @@ from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import expit, logit
 
 from auditor.statistics import Combined, combine, draw_zones, witness_from_probabilities
-from auditor.statistics.rates import calibrate, strata
+from auditor.statistics.rates import calibrate, probabilities, strata
 from auditor.statistics.rates.promises import check_exchangeable, promises
 from auditor.statistics.trust import combining, pool
 from benchmarks import backbones, guess, images, ranking
@@ -57,7 +55,7 @@ def main() -> None:
             "noise.GUESS_ROWS": guess_rows(),
             "noise.MIN_CLASS_SIZE": class_sizes(read),
             "combining.FEWEST_TO_CALIBRATE": calibrated(read),
-            "probabilities.guess_error_probability": slopes(list(small.values())),
+            "probabilities.GUESS_SLOPE": slopes(list(small.values())),
             "promises.REFUSE_BELOW, WARN_BELOW": levels(read),
             "strata.PLANNED_SHARES": planned(),
             "zones.HEAD_SHARE": heads(sets, "share", (0.5, 0.7, 0.9, 1.0)),
@@ -151,9 +149,8 @@ def slopes(sets: Sequence[ranking.Set]) -> Table:
 
 def _curve(doubt: NDArray[np.floating], share: float, slope: float) -> NDArray[np.float64]:
     """``probabilities.guess_error_probability`` with another slope."""
-    grid = slope * logit((np.arange(1000) + 0.5) / 1000)
-    shift = brentq(lambda by: float(expit(by + grid).mean()) - np.clip(share, 1e-4, 1 - 1e-4), -60.0, 60.0)
-    return np.asarray(expit(shift + slope * logit(doubt)))
+    with patch.object(probabilities, "GUESS_SLOPE", slope):
+        return probabilities.guess_error_probability(doubt, share)
 
 
 def levels(read: Sequence[tuple[Combined, Any, Any, Any]]) -> Table:
@@ -269,8 +266,8 @@ WORDS = {
     "(guess.md), by how many rows the guess counts for.",
     "noise.MIN_CLASS_SIZE": "Classes of the sets of [the pool](ranking.md) with up to 3,000 labels.",
     "combining.FEWEST_TO_CALIBRATE": "The same sets. Error probabilities of the labels that nobody judged.",
-    "probabilities.guess_error_probability": "The same sets, every witness as if it had learned from the labels, "
-    "by the slope of the curve on the log odds of the rank; the product has 1.",
+    "probabilities.GUESS_SLOPE": "The same sets, every witness as if it had learned from the labels, "
+    "by the slope of the curve on the log odds of the rank; the product has 1.5.",
     "promises.REFUSE_BELOW, WARN_BELOW": f"The same sets, {DRAWS} draws each: the share of draws with a p-value "
     "below each level.",
     "strata.PLANNED_SHARES": "Root of the mean square error of the rate, 1,500 made reviews each.",

@@ -98,7 +98,7 @@ def test_plan__a_full_disk_leaves_no_audit_behind(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(np, "savez", full)
+        patch.setattr(np, "savez_compressed", full)
         with pytest.raises(
             AuditFailedError, match="cannot be written .*No space left.*; no audit was started"
         ):

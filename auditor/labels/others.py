@@ -85,9 +85,8 @@ class Others(Usual):
     ) -> None:
         """Write what all engines say ``together``, the scores and the summary; a busy catalog is waited for."""
         tasks.store(arrays.engine_folder(audit.id, self.words), together)
-        zeros = dict.fromkeys(
-            ("agreement", "disagreement", "suggested_probability"), np.zeros(len(columns["rank"]))
-        )
+        none = np.zeros(len(columns["rank"]), np.int64)
+        zeros = {"agreement": none} | dict.fromkeys(("disagreement", "suggested_probability"), none * 0.0)
         summary = AuditSummary(
             settled_at=now().isoformat(),
             task=self.task,

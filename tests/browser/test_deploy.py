@@ -205,7 +205,9 @@ def test_two_servers__behind_the_proxy_one_hears_what_the_other_decided(
                 ignore_https_errors=True,
             )
             pages[name] = context.new_page()
-            pages[name].goto(f"{proxy.url}/suspects?dataset={DATASET}&suspects_show=all", timeout=WAIT_MS)
+            pages[name].goto(
+                f"{proxy.url}/suspects?dataset={DATASET}&suspects_show=everything", timeout=WAIT_MS
+            )
             pages[name].locator("[data-testid=card]").wait_for(timeout=WAIT_MS)
             assert pages[name].get_by_test_id("stSidebar").get_by_text(name, exact=True).count()
         with db.session() as session:

@@ -89,6 +89,7 @@ def test_commands__on_classes(
     told("audit", "digits", "--features", tmp_path / "seen.npy", "--engines", "neighbours", "--map", "pca")
     told("import", digits.table, "--name", "again", "--image-size", "8", "--workers", "1")
     told("move", "again", digits.table.parent)
+    told("classes", "again", "--add", "10")
     told("weights", "list")
     assert "postgresql" in told("doctor")
     told("remove", "again", "--yes")

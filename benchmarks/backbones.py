@@ -334,6 +334,10 @@ def runs() -> Iterator[tuple[Run, str]]:
     grid += [Run("photos", PHOTOS, seed, network) for network in ("lite0", "both") for seed in range(3, 10)]
     grid += [Run(name, 25_000, 0, "lite0") for name in ("random1", "uni40")]
     grid += [Run(name, 500, seed, "both") for seed in range(3) for name in main]
+    grid += [Run(name, 25_000, 0, network) for network in ("both", "lite2") for name in main]
+    grid += [
+        Run(name, 3_000, seed, network) for network in ("both", "lite2") for seed in (1, 2) for name in main
+    ]
     for run in first:
         yield from ((run, method) for method in EVERYWHERE)
         if run.seed == 0 and run.problem in ("photos", "aggre", "asym40", "pair45"):

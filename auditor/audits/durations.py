@@ -9,7 +9,7 @@ from typing import Any
 from auditor.audits import embedding, executors
 from auditor.backbones import features
 from auditor.backbones.features import FeatureSource
-from auditor.bridges import engine_bridge
+from auditor.bridges import backbone_bridge, engine_bridge
 from auditor.catalog import audits
 from auditor.catalog.records import Audit, Dataset, EngineRun
 
@@ -69,12 +69,13 @@ def planned(
 def _look(
     dataset: Dataset, source: FeatureSource, device: str, map_method: str
 ) -> tuple[dict[str, float], int]:
-    """What looking through a backbone takes (nothing where the features are there), and how many they are."""
+    """What looking through a backbone takes (nothing where the features are there); how many engines read."""
     seconds, num_features = features.embedding_seconds(
         dataset.id, dataset.num_samples, (dataset.channels, dataset.height, dataset.width), source, device
     )
     found = {EMBEDDING: START_S + seconds} if seconds else {}
     drawn = MAP_START_S + MAP_S * min(dataset.num_samples, embedding.MAX_FIT)
+    num_features = min(num_features, backbone_bridge.expected_directions())
     near = embedding.neighbour_seconds(dataset.num_samples, num_features)
     return found | {MAP: near + (drawn if map_method == "umap" else 0.0)}, num_features
 

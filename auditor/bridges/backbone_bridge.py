@@ -189,6 +189,13 @@ def reduce_features(
         return reduce_features(features, given_labels, num_classes, out)
 
 
+def expected_directions() -> int:
+    """How many numbers of a sample engines read, as long as nobody has reduced its features."""
+    from engines.noise_model.reduction import EXPECTED
+
+    return EXPECTED
+
+
 def embed_array(
     images: NDArray[np.uint8],
     *,

@@ -17,6 +17,9 @@ from engines.shared.components import principal_components
 
 DIMENSIONS = (16, 32, 64, 128, 256)
 """Directions that are tried."""
+EXPECTED = 64
+"""Directions that an estimate reckons with: 16 or 32 are kept of 500 rows, 64 of 3,000, 64 or 128 of 25,000
+(benchmarks/results/backbones.jsonl)."""
 ROWS_AT_ONCE = 4_096
 ROWS_TO_CHOOSE = 10_000
 """Labeled rows on which they are compared; a draw of more."""

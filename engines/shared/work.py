@@ -2,7 +2,7 @@
 
 An estimate is their product. A pass is measured for a moment on random values of the very width; how many an engine
 makes follows from its config. Factors between engines were measured on one core, on images of 28 to 64 px and on
-features of 512 and 1,280 values (``benchmarks.estimates``).
+features of 64 values (``benchmarks.estimates``).
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ def test_planned__features_of_a_backbone_have_stages_of_their_own_and_one_map(
         dataset = datasets.by_id(open_session, add_dataset())
     planned: dict[str, Any] = {"device": "cpu", "map_method": "umap", "on_features": ["umn", "l2b"]}
     of_backbone = durations.planned(dataset, {"umn": {}, "l2b": {}}, source=source, **planned)
-    assert of_backbone["umn"] == of_backbone["l2b"] == 640
+    assert of_backbone["umn"] == of_backbone["l2b"] == 64  # of 640, the directions that engines read
     assert of_backbone["embedding"] == 30 + durations.START_S
     assert of_backbone["map"] >= durations.MAP_START_S
     on_images = durations.planned(dataset, {"umn": {}, "l2b": {}}, **planned | {"on_features": []})

@@ -223,8 +223,9 @@ def _sample_rows(given: Any, side: int) -> Iterator[dict[str, Any]]:
 
 
 def _make_arrays(num_samples: int, num_features: int) -> None:
-    from auditor.audits import arrays, tasks
     from auditor.ground.settings import settings
+    from auditor.results import arrays
+    from auditor.work import tasks
 
     audit_id, given, generator = 1, _given(num_samples), np.random.default_rng(2)
     is_wrong = generator.random(num_samples) < WRONG

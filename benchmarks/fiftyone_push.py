@@ -100,11 +100,11 @@ def _mongodb_version() -> str:
 
 def build(place: Path, num: int) -> None:
     """A home with one dataset of ``num`` samples and a finished audit by five engines."""
-    from auditor.audits import arrays as results
-    from auditor.audits import tasks
     from auditor.catalog import audits, datasets, scores
     from auditor.catalog.db import session
     from auditor.catalog.records import NewAudit, NewDataset, NewEngineRun
+    from auditor.results import arrays as results
+    from auditor.work import tasks
 
     names = [f"{i:06d}.png" for i in range(num)]
     _link_images(place / "images", names)

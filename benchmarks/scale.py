@@ -55,17 +55,18 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import auditor
-from auditor.audits import executors, shards
-from auditor.audits import tasks as audit_tasks
-from auditor.audits.ray_executor import RayExecutor
-from auditor.audits.settle import store
-from auditor.audits.tasks import Event, Outcome, TaskSpec
+from auditor.audits import shards
 from auditor.backbones import features
 from auditor.bridges import engine_bridge
 from auditor.bridges.engine_bridge import ENGINE_ORDER
 from auditor.catalog import audits, datasets, db
 from auditor.catalog.records import AuditSummary, NewAudit, NewDataset
 from auditor.pictures.cache import image_cache
+from auditor.results.settle import store
+from auditor.work import executors
+from auditor.work import tasks as audit_tasks
+from auditor.work.ray_executor import RayExecutor
+from auditor.work.tasks import Event, Outcome, TaskSpec
 from benchmarks import app_million
 from benchmarks.import_speed import device
 from engines.contract import TrainingData
@@ -665,13 +666,13 @@ def _copies(place: Path) -> None:
 
 
 def _map(place: Path) -> None:
-    from auditor.audits import embedding
+    from auditor.work import embedding
 
     embedding.map_2d(_load(place, "features"))
 
 
 def _neighbours(place: Path) -> None:
-    from auditor.audits import embedding
+    from auditor.work import embedding
 
     embedding.neighbor_table(_load(place, "features"), num_neighbors=audit_tasks.NEIGHBOURS)
 

@@ -77,7 +77,7 @@ def pictures(photos: int, copies: int) -> tuple[NDArray[np.uint8], NDArray[np.in
 def said(photos: int, copies: int, share: float, *, budget: float) -> dict[str, Any]:
     """Audit one set; what is said, and what is true."""
     import auditor
-    from auditor.audits import progress, statements
+    from auditor.results import progress, statements
 
     pixels, truth, classes = pictures(photos, copies)
     partner = np.array([classes.index(CONFUSED[name]) for name in classes])

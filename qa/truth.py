@@ -36,12 +36,12 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from auditor import api
-from auditor.audits import progress, settle, statements
 from auditor.catalog import db
 from auditor.fiftyone_bridge import fields
 from auditor.ground.errors import ExportRefusedError, VerificationError
 from auditor.ground.vocabulary import DISPUTED, EXCLUDE, KEEP, LABEL, RELABEL
 from auditor.outputs import export, report
+from auditor.results import progress, settle, statements
 from auditor.review import blind, decisions, drawing
 from benchmarks.backbones import commit
 from benchmarks.import_speed import device

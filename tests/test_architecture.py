@@ -45,9 +45,9 @@ FLOORS = {
         ("fiftyone_bridge",),
         ("labels",),
         ("outputs",),
-        ("importing",),
         ("audits",),
-        ("backbones", "jobs", "pictures", "review"),
+        ("importing", "results"),
+        ("backbones", "jobs", "pictures", "review", "work"),
         ("columns", "kind"),
         ("catalog",),
         ("statistics",),
@@ -275,7 +275,13 @@ def test_tables__are_defined_in_models_only() -> None:
 
 SERVICES = (
     *("auditor/audits/", "auditor/backbones/", "auditor/catalog/", "auditor/importing/", "auditor/jobs/"),
-    *("auditor/review/", "auditor/labels/", "auditor/api/dataset.py", "auditor/pictures/cache.py"),
+    *(
+        "auditor/results/",
+        "auditor/review/",
+        "auditor/labels/",
+        "auditor/api/dataset.py",
+        "auditor/pictures/cache.py",
+    ),
     *("auditor/fiftyone_bridge/actions.py", "auditor/fiftyone_bridge/pull.py"),
 )
 """Who may hold a transaction open over several steps; all others ask one thing at a time (``db.ask``)."""

@@ -15,17 +15,17 @@ import pytest
 from fsspec.registry import _registry as LOADED
 from packaging.requirements import Requirement
 
-from auditor.audits import ray_executor
 from auditor.backbones import weights
 from auditor.bridges import fiftyone_door
 from auditor.catalog.db import session
 from auditor.ground import spreadsheets
 from auditor.pictures import coco, decoding
 from auditor.pictures.sources import SourceOptions, open_source
+from auditor.work import ray_executor
 from benchmarks.papers import s2e_rivals
 from engines.networks import pretrained
 from engines.segmentation.network import UNet
-from tests.auditor.audits.test_executors import Heard
+from tests.auditor.work.test_executors import Heard
 
 
 def a_shape(folder: Path) -> Any:

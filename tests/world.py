@@ -28,7 +28,7 @@ PACKAGING = ("pyproject.toml", "requirements.lock", "Dockerfile", "app/main.py",
 
 WORLD: dict[str, tuple[str, ...]] = {
     "tests/scale": (
-        *("auditor/audits/ray_", "auditor/audits/executors.py", "auditor/audits/tasks.py"),
+        *("auditor/work/", "auditor/audits/shards.py"),
         *("auditor/importing/building.py", "auditor/importing/pool.py"),
     ),
     # A catalog on PostgreSQL.
@@ -37,17 +37,17 @@ WORLD: dict[str, tuple[str, ...]] = {
     "tests/auditor/fiftyone_bridge/test_postgres.py": CATALOG,
     "tests/app/screens/test_postgres.py": CATALOG,
     # What kills, damages and full disks leave.
-    "tests/faults/test_audit_killed.py": ("auditor/audits/", "auditor/jobs/"),
+    "tests/faults/test_audit_killed.py": ("auditor/audits/", "auditor/work/", "auditor/jobs/"),
     "tests/faults/test_belonging.py": ("auditor/catalog/", "auditor/importing/"),
     "tests/faults/test_import_faults.py": ("auditor/importing/", "auditor/pictures/cache.py"),
     "tests/faults/test_offline.py": ("app/frame.", "app/components/", "auditor/backbones/", *PACKAGING),
     "tests/faults/test_removal_killed.py": ("auditor/catalog/removal.py", "auditor/catalog/leases.py"),
-    "tests/auditor/experiments": ("auditor/experiments/", "auditor/audits/executors.py"),
-    "tests/auditor/audits/test_executors.py": ("auditor/audits/",),
+    "tests/auditor/experiments": ("auditor/experiments/", "auditor/work/executors.py"),
+    "tests/auditor/work/test_executors.py": ("auditor/work/", "auditor/audits/"),
     # Processes that are killed or stopped in the middle, and those that calls are made in.
     "tests/app/session/test_apart.py": ("app/session/apart.py", "auditor/ground/apart.py"),
-    "tests/auditor/audits/test_settle.py::test_settle__stopped_in_the_middle": (
-        *("auditor/audits/settle.py", "auditor/catalog/scores.py"),
+    "tests/auditor/results/test_settle.py::test_settle__stopped_in_the_middle": (
+        *("auditor/results/settle.py", "auditor/catalog/scores.py"),
     ),
     f"{FEATURES_AUDIT}::test_audit__the_embedding_is_resumed_and_the_result_is_the_same": (
         *("auditor/audits/", "auditor/backbones/"),

@@ -7,7 +7,7 @@ const PREVIEWS = 30; // small pictures that are fetched before their samples are
 const AHEAD = 8; // samples that are leased before they are in view
 const LEASE_MS = 120000; // renewed a minute before the server lets go
 const BEAT_MS = 30000;
-const WORTH_IT = 0.05; // share of wrong ones among the last, as in ``audits.progress``
+const WORTH_IT = 0.05; // share of wrong ones among the last, as in ``results.progress``
 const [MOST_CHANGED, CARDS_AT_END, THUMBS_AT_END] = [500, 6, 8];
 const NEWS_MS = 800; // between one look at what others decided and the next: with the answer's way, a second
 

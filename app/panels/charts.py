@@ -13,7 +13,7 @@ import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
-from auditor.audits.statements import Move
+from auditor.results.statements import Move
 
 SMALL_TEXT = 12.25
 """Pixels of every text in a chart: the small size of ``frame.css``."""

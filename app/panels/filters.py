@@ -12,9 +12,9 @@ from streamlit.delta_generator import DeltaGenerator
 from app.session import choices as kept
 from app.session import readers, state
 from app.session.words import plain
-from auditor.audits import arrays, queues
 from auditor.catalog.records import Audit, Dataset
 from auditor.catalog.scores import STRONG_DISAGREEMENT
+from auditor.results import arrays, queues
 from auditor.statistics import MOST_SPLITS
 
 SHOW = {

@@ -7,9 +7,9 @@ import streamlit as st
 from app.session.failures import shown
 from app.session.words import plain
 from auditor import kind
-from auditor.audits import statements
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.wording import percent
+from auditor.results import statements
 from auditor.review import blind, drawing
 
 WHY = (

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from app import components
 from app.session import readers, words
 from app.session.failures import shown
-from auditor.audits import queues
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import DECISIONS
+from auditor.results import queues
 from auditor.review import decisions
 
 MOST_AT_ONCE = 5_000

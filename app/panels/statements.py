@@ -12,10 +12,10 @@ import streamlit as st
 from app.panels import charts
 from app.session import readers, words
 from app.session.words import plain
-from auditor.audits import statements
-from auditor.audits.statements import Standing
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import LEVELS
+from auditor.results import statements
+from auditor.results.statements import Standing
 from auditor.review import drawing, verifying
 from auditor.statistics import MoreRows, NoiseRate, Promise, first_interval, noise
 

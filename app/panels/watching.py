@@ -9,10 +9,11 @@ from app.panels import jobs as panel
 from app.session import next_steps, readers, sign_in, state, words
 from app.session.failures import shown
 from app.session.words import plain
-from auditor.audits import arrays, plan
+from auditor.audits import plan
 from auditor.audits.plan import AuditOverview, EngineProgress
-from auditor.audits.statements import no_suspects
 from auditor.catalog.records import Audit, Dataset
+from auditor.results import arrays
+from auditor.results.statements import no_suspects
 from auditor.review import blind
 
 POLL_S = 1.0

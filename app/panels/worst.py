@@ -11,10 +11,10 @@ from app.server import masks, pictures
 from app.session import readers, words
 from app.session.words import plain
 from auditor import kind
-from auditor.audits import queues
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.numbers import figure, number_text
 from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
+from auditor.results import queues
 
 SIDE = 320
 """Pixels that are sent; the page shows as many as fit six times into its width (``frame.py``)."""

@@ -9,9 +9,9 @@ from app.panels import charts
 from app.session import readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
-from auditor.audits import new_classes, queues, statements
 from auditor.catalog.records import Audit, Dataset
 from auditor.outputs.report import conflict_sentence
+from auditor.results import new_classes, queues, statements
 from auditor.statistics import Interval, NoiseRate, shared_sentence
 
 MOST_PAIRS = 12

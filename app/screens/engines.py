@@ -15,9 +15,9 @@ from app.panels import charts, curves, worst
 from app.session import readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
-from auditor.audits import arrays, settle
 from auditor.catalog.records import Audit, Dataset, EngineRun
 from auditor.pictures import cache
+from auditor.results import arrays, settle
 
 PAPERS = {
     "https://arxiv.org/abs/2001.10528": "Identifying Mislabeled Data using the Area Under the Margin Ranking",

@@ -9,7 +9,7 @@ import streamlit as st
 from app import components
 from app.panels import regions, worst
 from app.session import readers, sign_in, state
-from auditor.audits import arrays
+from auditor.results import arrays
 
 COLOURS = {"given": "Given label", "suggested": "Suggested label", "trust": "Trust"}
 COLOURS |= {"review": "Review", "reviewer": "Reviewer", "split": "Split"}

@@ -15,13 +15,13 @@ from app.session import readers, sign_in, state
 from app.session.access import OWNER
 from app.session.failures import shown
 from app.session.words import plain
-from auditor.audits import statements
 from auditor.catalog import scores
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.numbers import figure, number_text
 from auditor.labels.numbers.kind import KIND, alike
 from auditor.labels.numbers.results import suggested_numbers
+from auditor.results import statements
 from auditor.review import blind
 
 MOST_LISTED = 2_000

@@ -8,7 +8,7 @@ from app import components
 from app.panels import filters
 from app.session import readers, state, words
 from app.session.words import plain
-from auditor.audits import statements
+from auditor.results import statements
 from auditor.review import drawing
 
 dataset, bar = state.screen("Suspects")

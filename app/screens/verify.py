@@ -10,9 +10,9 @@ from app import components
 from app.panels import random_looks, statements
 from app.session import next_steps, readers, state
 from app.session.failures import shown
-from auditor.audits import settle
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import PROMISES, RATE
+from auditor.results import settle
 from auditor.review import blind, drawing
 
 

@@ -15,8 +15,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from app.server import bodies, geometry
-from auditor.audits import arrays, queues, ranking
-from auditor.audits import progress as review_progress
 from auditor.catalog import datasets, folders, reading, reviews, scores
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit
@@ -25,6 +23,8 @@ from auditor.ground.settings import Settings, settings
 from auditor.ground.vocabulary import CLASSIFICATION, DISPUTED, RULING
 from auditor.ground.wording import evidence, odds_of_suggestion, odds_of_wrong, percent
 from auditor.pictures import cache
+from auditor.results import arrays, queues, ranking
+from auditor.results import progress as review_progress
 from auditor.review import decisions, schema
 
 MOST_DRAWN = 60_000

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from app.session import words
 from app.session.readers import Status
-from auditor.audits import queues
-from auditor.audits.progress import left_in_words
 from auditor.ground.vocabulary import REGRESSION, SEGMENTATION
+from auditor.results import queues
+from auditor.results.progress import left_in_words
 from auditor.review import drawing
 
 SUSPECTS = {"undecided": True, "issues": True}

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from app.session import sign_in
 from auditor import kind
-from auditor.audits import arrays, progress, queues, statements
 from auditor.catalog import audits, datasets, draws, reading, reviews, scores
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch
 from auditor.ground.errors import AuditorError, NotFoundError
 from auditor.ground.settings import settings
+from auditor.results import arrays, progress, queues, statements
 from auditor.review import blind, drawing
 from auditor.statistics import ErrorsLeft, NoiseRate
 

@@ -15,11 +15,11 @@ from streamlit.delta_generator import DeltaGenerator
 from app import components
 from app.session import choices, readers, sign_in
 from app.session.words import plain
-from auditor.audits import queues
 from auditor.catalog import audits
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.errors import AuditorError
 from auditor.ground.vocabulary import LABELS, REGRESSION, SEGMENTATION
+from auditor.results import queues
 
 DATASET = "dataset"
 CHOSEN, NEXT = "chosen_dataset", "next_dataset"

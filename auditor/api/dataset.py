@@ -18,17 +18,7 @@ from sqlmodel import Session
 
 from auditor import kind as kinds
 from auditor.api.watching import watching
-from auditor.audits import (
-    arrays,
-    budgets,
-    new_classes,
-    own_models,
-    plan,
-    ranking,
-    usual_features,
-    worker,
-)
-from auditor.audits import statements as saying
+from auditor.audits import budgets, plan, usual_features, worker
 from auditor.backbones import features as feature_files
 from auditor.backbones import own_features as tables_of_features
 from auditor.catalog import audits, datasets, jobs, reading, records, removal
@@ -50,6 +40,8 @@ from auditor.importing import imports
 from auditor.jobs import KINDS
 from auditor.outputs import report as reports
 from auditor.pictures import cache
+from auditor.results import arrays, new_classes, own_models, ranking
+from auditor.results import statements as saying
 from auditor.review import blind, decision_files, decisions, drawing
 from auditor.statistics import NoiseRate
 

@@ -1,21 +1,9 @@
-"""Audits: planned, run in a process of their own, kept as arrays, settled into scores and statements."""
+"""Audits: what to run and in which time, and the run of it in a process of its own, from the plan to the result."""
 
 __all__ = [
-    "arrays",
     "budgets",
-    "comparison",
     "durations",
-    "executors",
-    "new_classes",
-    "own_models",
     "plan",
-    "progress",
-    "queues",
-    "ranking",
-    "ray_pool",
-    "settle",
-    "statements",
-    "tasks",
     "usual_features",
     "worker",
 ]

@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from auditor.audits import embedding, executors
 from auditor.backbones import features
 from auditor.backbones.features import FeatureSource
 from auditor.bridges import backbone_bridge, engine_bridge
 from auditor.catalog import audits
 from auditor.catalog.records import Audit, Dataset, EngineRun
+from auditor.work import embedding, executors
 
 START_S = 4.0
 """CPU seconds until a process has loaded the training library (measured)."""

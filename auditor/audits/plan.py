@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor import jobs
-from auditor.audits import budgets, durations, executors
+from auditor.audits import budgets, durations
 from auditor.audits.budgets import Rung
 from auditor.backbones.features import FeatureSource
 from auditor.bridges import engine_bridge
@@ -36,6 +36,7 @@ from auditor.ground.files import written_whole
 from auditor.ground.names import first_twice
 from auditor.ground.settings import settings
 from auditor.review import decisions, verifying
+from auditor.work import executors
 
 TRUNK = "cross_entropy"
 """The engine on whose early features others train where there is no backbone."""

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from auditor.audits import tasks
-from auditor.audits.executors import Executor
-from auditor.audits.tasks import Event, Outcome, TaskSpec
 from auditor.backbones import features
 from auditor.backbones.features import FeatureSource
 from auditor.ground.errors import AuditFailedError
+from auditor.work import tasks
+from auditor.work.executors import Executor
+from auditor.work.tasks import Event, Outcome, TaskSpec
 
 RANGES = 16
 """Of ``features.CHUNK`` rows, in one task: with a small backbone some ten seconds of one core."""
@@ -46,12 +46,36 @@ def embed(
         NotFoundError: the weights file is gone or has changed since the audit was planned.
     """
     rows = features.Rows(dataset_id, source, images)
-    specs = [tasks.embedding_of(shard, source, images, rows.place, device) for shard in _shards(rows.missing)]
+    specs = [embedding_of(shard, source, images, rows.place, device) for shard in _shards(rows.missing)]
     gathered = _Gathered(rows, {spec.name: spec for spec in specs}, on_rows)
     if specs:
         executor.run(specs, gathered)
     if gathered.errors:
         raise AuditFailedError(" ".join(dict.fromkeys(gathered.errors)))
+
+
+def embedding_of(
+    rows: tuple[int, int], source: FeatureSource, images: Path, place: Path, device: str
+) -> TaskSpec:
+    """The task that computes a backbone's features of some rows, the first and the one after the last.
+
+    It leaves ``features.npy``, (n, V, D) float16. Rows that were begun are begun anew.
+    """
+    start, end = rows
+    name = f"{tasks.EMBEDDING} {start}"
+    return TaskSpec(
+        name=name,
+        engine=tasks.EMBEDDING,
+        config={"backbone": source.name, "side": source.side, "views": source.views, "rows": [start, end]},
+        num_classes=0,
+        inputs=str(images),
+        out=str(place / name),
+        checkpoint=str(place / f"{name}.checkpoint"),
+        images=str(images),
+        reads={"weights": str(source.weights)},
+        device=device,
+        threads=1 if device == "cpu" else None,
+    )
 
 
 def _shards(missing: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -19,9 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor import jobs, kind
-from auditor.audits import arrays as results
-from auditor.audits import copies, executors, plan, settle, shards, tasks
-from auditor.audits.tasks import Event, Outcome, TaskSpec
+from auditor.audits import copies, plan, shards
 from auditor.backbones import features
 from auditor.backbones.features import FeatureSource
 from auditor.bridges import backbone_bridge, engine_bridge
@@ -33,6 +31,10 @@ from auditor.ground.errors import AuditFailedError, CatalogBusyError
 from auditor.ground.files import load_array, new_folder_beside, written_whole
 from auditor.ground.progress import OnProgress, Progress, Ticker
 from auditor.pictures import cache
+from auditor.results import arrays as results
+from auditor.results import settle
+from auditor.work import executors, tasks
+from auditor.work.tasks import Event, Outcome, TaskSpec
 
 if TYPE_CHECKING:
     from auditor.bridges.engine_bridge import EpochRecord

@@ -289,9 +289,11 @@ def audit(
     Of a dataset of masks it scores every pixel, with the engine cross_entropy; of numbers it trains
     choicenet and, as cross_entropy, a plain mixture density network.
     """
-    from auditor.audits import executors, own_models, plan
+    from auditor.audits import plan
     from auditor.bridges import engine_bridge
     from auditor.cli import output
+    from auditor.results import own_models
+    from auditor.work import executors
 
     executors.Choice.of(executor)
     engine_bridge.checkpoint_interval_s()  # what is wrong there is said before anything is trained
@@ -640,9 +642,9 @@ def classes(name: str, add: str | None, remove: str | None, as_json: bool) -> No
     The newest audit is ranked again at once and knows a new class, too; engines learn it in the next audit, from
     decisions.
     """
-    from auditor.audits import new_classes
     from auditor.catalog import reading
     from auditor.cli import output
+    from auditor.results import new_classes
 
     if add is not None and remove is not None:
         raise click.UsageError("Give --add or --remove, one at a time.")
@@ -662,8 +664,8 @@ def classes(name: str, add: str | None, remove: str | None, as_json: bool) -> No
 @AS_JSON
 def review(name: str, apply_path: Path, reviewer: str | None, as_json: bool) -> None:
     """Read decisions on NAME from a file with the columns of an export."""
-    from auditor.audits import ranking
     from auditor.cli import output
+    from auditor.results import ranking
     from auditor.review import decision_files
 
     refuse(name, "review", others=[REGRESSION])

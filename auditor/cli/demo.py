@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from auditor import api
-from auditor.audits import arrays, plan, settle, statements
+from auditor.audits import plan
 from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import ask
@@ -31,6 +31,7 @@ from auditor.ground.settings import settings
 from auditor.ground.vocabulary import LEVELS
 from auditor.importing import imports
 from auditor.outputs import export
+from auditor.results import arrays, settle, statements
 from auditor.review import blind, drawing
 
 NAME = "digits"

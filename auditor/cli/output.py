@@ -17,7 +17,7 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
 from auditor import kind as kinds
-from auditor.audits import arrays, durations, own_models, plan, progress, settle, statements
+from auditor.audits import durations, plan
 from auditor.backbones.weights import Weights
 from auditor.catalog import audits, datasets, reading
 from auditor.catalog.db import ask, damaged_value
@@ -30,6 +30,7 @@ from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION
 from auditor.ground.wording import duration, kind_of_labels, percent, plural
 from auditor.outputs.report import conflict_sentence
 from auditor.pictures.sources import printable
+from auditor.results import arrays, own_models, progress, settle, statements
 from auditor.review import blind, decisions, drawing
 from auditor.statistics import Promise
 

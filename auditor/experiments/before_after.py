@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.audits import comparison, executors
 from auditor.bridges import engine_bridge
 from auditor.catalog import datasets, reading
 from auditor.catalog.db import ask
@@ -27,7 +26,9 @@ from auditor.ground.errors import AuditFailedError
 from auditor.ground.progress import OnProgress
 from auditor.ground.wording import plural
 from auditor.outputs import export
+from auditor.results import comparison
 from auditor.review import verifying
+from auditor.work import executors
 
 MIN_HELD_OUT = 50
 """Verified rows below which nothing can be told."""

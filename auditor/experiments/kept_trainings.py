@@ -21,8 +21,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.audits import executors
-from auditor.audits.tasks import Event, Outcome, TaskSpec
 from auditor.bridges import engine_bridge
 from auditor.catalog import folders
 from auditor.catalog.records import Dataset
@@ -30,6 +28,8 @@ from auditor.ground.errors import AuditFailedError
 from auditor.ground.files import load_array, written_whole
 from auditor.ground.progress import OnProgress, Progress
 from auditor.pictures import cache
+from auditor.work import executors
+from auditor.work.tasks import Event, Outcome, TaskSpec
 
 FORGET_AFTER_S = 7 * 86_400.0
 """How long trainings are kept that nobody came back to."""

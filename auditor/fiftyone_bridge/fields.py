@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.audits import arrays
 from auditor.bridges import engine_bridge
 from auditor.catalog import datasets, folders, reading, reviews, scores
 from auditor.catalog.db import ask
@@ -19,6 +18,7 @@ from auditor.fiftyone_bridge.labels import FIGURES, Labels, MaskLabels
 from auditor.ground.errors import NotFoundError
 from auditor.labels.numbers.results import suggested_numbers
 from auditor.pictures import cache
+from auditor.results import arrays
 
 MARK = "label_auditor"
 """Key of ``dataset.info`` by which we know our own datasets."""

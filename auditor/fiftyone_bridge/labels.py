@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.audits import arrays
 from auditor.catalog import datasets, reading
 from auditor.catalog.db import ask
 from auditor.catalog.records import Dataset, Review
@@ -24,6 +23,7 @@ from auditor.ground.numbers import number_text, read_number
 from auditor.ground.vocabulary import EXCLUDING, KEEP, REGRESSION, RELABEL, SEGMENTATION
 from auditor.labels.masks import deciding, results
 from auditor.pictures.decoding import placed
+from auditor.results import arrays
 
 Taken = tuple[int, tuple[int, ...]]
 """Of a mask: the audit whose suggestion is taken, and the numbers of its regions."""

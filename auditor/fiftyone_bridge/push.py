@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from auditor import columns as columns_of_export
-from auditor.audits import arrays
 from auditor.bridges import engine_bridge, fiftyone_door
 from auditor.catalog import reading
 from auditor.catalog.records import Dataset
@@ -44,6 +43,7 @@ from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.wording import plural
 from auditor.pictures import cache
 from auditor.pictures.sources import fiftyone_sets
+from auditor.results import arrays
 
 NAME_FILE = "fiftyone.json"
 """In the dataset's folder: the FiftyOne dataset it was pushed to."""

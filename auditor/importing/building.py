@@ -19,7 +19,6 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from auditor.audits.ray_pool import RayPool
 from auditor.ground.errors import AuditFailedError, ImportRefusedError
 from auditor.ground.files import GrowingArray, array_on_disk, reserve
 from auditor.ground.names import Spellings, normal
@@ -56,6 +55,7 @@ from auditor.pictures.sources import (
     printable,
 )
 from auditor.statistics.annotators import Answers, consensus
+from auditor.work.ray_pool import RayPool
 
 LARGEST_DEFAULT_SIZE = 224
 SMALLEST_SIZE = 8

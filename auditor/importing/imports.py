@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from auditor.audits import executors, ray_pool
 from auditor.catalog import datasets, db
 from auditor.ground.apart import DiedError, Readers
 from auditor.ground.errors import AuditFailedError, ImportRefusedError
@@ -59,6 +58,7 @@ from auditor.pictures.sources import (
     remarks,
     tree_lines,
 )
+from auditor.work import executors, ray_pool
 
 __all__ = ["BadRowsError", "ImportReport", "Preview", "Problem", "Progress", "import_dataset", "preview"]
 
@@ -268,7 +268,7 @@ def import_dataset(
     ``true_label_column`` is known truth for benchmarks: stored beside the cache, never trained on.
     ``workers`` defaults to the number of processors.
     ``on`` is where a large set is decoded: ``processes``, or a Ray cluster as for an audit
-    (``audits.executors.Choice``); default: ``AUDITOR_EXECUTOR``.
+    (``executors.Choice``); default: ``AUDITOR_EXECUTOR``.
 
     An import that was killed leaves what it had done for a day; the same call goes on from there, with images whose
     files were written since decoded anew (images at an address are taken for unchanged).

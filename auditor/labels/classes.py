@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from auditor import jobs
-from auditor.audits import arrays, plan, worker
+from auditor.audits import plan, worker
 from auditor.catalog.records import Audit, Dataset, Draw, NewReview, Sample
 from auditor.ground.errors import ReviewError, VerificationError
 from auditor.ground.names import Names
@@ -29,6 +29,7 @@ from auditor.kind import Said, plain_rows
 from auditor.labels.usual import Usual
 from auditor.outputs import export
 from auditor.outputs.export import ExportSummary
+from auditor.results import arrays
 
 COLUMNS = (
     *("sample_id", "filepath", "given_label", "suggested_label", "trust_score", "error_probability"),

@@ -11,15 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor import jobs
-from auditor.audits import arrays, executors, plan, tasks, worker
-from auditor.audits.settle import noise_rate_json
+from auditor.audits import plan, worker
 from auditor.backbones.features import FeatureSource
 from auditor.bridges import engine_bridge
 from auditor.catalog import audits, folders, reading, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, AuditPlan, AuditSummary, Dataset, NewAudit, now
 from auditor.labels.usual import Usual
+from auditor.results import arrays
+from auditor.results.settle import noise_rate_json
 from auditor.statistics import NoiseRate
+from auditor.work import executors, tasks
 
 
 class Others(Usual):

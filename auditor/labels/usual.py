@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from auditor.audits import arrays, progress, statements
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.wording import plural
 from auditor.kind import Kind, Suspects
+from auditor.results import arrays, progress, statements
 from auditor.review import drawing
 
 

@@ -29,7 +29,6 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from auditor import columns
-from auditor.audits import arrays, statements
 from auditor.bridges import engine_bridge
 from auditor.catalog import datasets, folders, reading, scores
 from auditor.catalog.db import ask
@@ -45,6 +44,7 @@ from auditor.importing import class_names
 from auditor.outputs import found_again
 from auditor.pictures import cache
 from auditor.pictures.sources import NO_PLACE, Rewritable, SourceOptions, open_source, printable
+from auditor.results import arrays, statements
 from auditor.review.decisions import outcomes
 from auditor.statistics.annotators import Answers
 

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from auditor import kind as kinds
-from auditor.audits import arrays, comparison, statements
 from auditor.catalog import audits, folders, reading, scores
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Review
@@ -24,6 +23,7 @@ from auditor.ground.wording import kind_of_labels, plural
 from auditor.outputs import annotated
 from auditor.outputs.report_page import Conflict, EngineLine, ReportInput, Suspect, report_html
 from auditor.pictures import cache as images
+from auditor.results import arrays, comparison, statements
 from auditor.review import drawing
 from auditor.review.decisions import outcomes
 from auditor.statistics import ErrorsLeft, NoiseRate, noise, shared_sentence

@@ -18,9 +18,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from numpy.typing import NDArray
 from PIL import Image
 
-from auditor.audits.comparison import Comparison
-from auditor.audits.statements import Move
 from auditor.ground.wording import odds_of_suggestion, odds_of_wrong, percent
+from auditor.results.comparison import Comparison
+from auditor.results.statements import Move
 from auditor.statistics import ClassReport, ErrorsLeft, NoiseRate, Promise, SplitReport
 
 MAX_SUSPECTS = 60

@@ -318,7 +318,7 @@ def odd_options(luck: random.Random, place: Path) -> None:
 
 def odd_file(luck: random.Random, place: Path) -> None:
     """Decisions, verdicts and predictions from changed files: taken or refused with a line."""
-    from auditor.audits import own_models
+    from auditor.results import own_models
     from auditor.review import decision_files, draw_files
 
     kind = luck.choice(["review", "verify", "probs.csv", "probs.npy"])

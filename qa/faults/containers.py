@@ -209,8 +209,9 @@ def _killed_in_window(work: Callable[[], object], begins: str, after: float) -> 
 
 def audits(luck: random.Random, place: Path) -> None:
     """An audit whose container is killed or sleeps; another goes on; the first wakes up: the same result."""
-    from auditor.audits import arrays, plan, worker
+    from auditor.audits import plan, worker
     from auditor.catalog import db
+    from auditor.results import arrays
     from tests.helpers import QUICK_OPTIONS
 
     more = {"cross_entropy": QUICK_OPTIONS["cross_entropy"] | {"epochs": 30}}

@@ -388,8 +388,8 @@ class _Touches:
 
 def own_files(luck: random.Random, place: Path) -> None:
     """Features, probabilities or weights that are nearly right: taken, or refused with a line; none runs."""
-    from auditor.audits import own_models
     from auditor.backbones import features, own_features
+    from auditor.results import own_models
 
     way = luck.choice(["features", "features", "probabilities", "probabilities", "weights"])
     with one_line():

@@ -22,9 +22,10 @@ import pytest
 from sqlalchemy import create_engine
 
 from auditor import jobs
-from auditor.audits import executors, plan
+from auditor.audits import plan
 from auditor.catalog import backups, datasets, db
 from auditor.review import decisions
+from auditor.work import executors
 from benchmarks import scale
 from tests import mongodb
 from tests.app.conftest import DATASET, NUM_SAMPLES

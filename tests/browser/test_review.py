@@ -11,9 +11,9 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 
-from auditor.audits import arrays
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
+from auditor.results import arrays
 from auditor.review import blind, drawing, verifying
 from auditor.statistics import NO_CLASS
 from tests.app.conftest import DATASET, NAMES

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from auditor import jobs
-from auditor.audits import arrays, worker
 from auditor.audits import plan as auditing
+from auditor.audits import worker
 from auditor.catalog import audits
 from auditor.catalog.db import session
+from auditor.results import arrays
 from tests.helpers import WAIT_S, Digits, wait_for_end
 
 OPTIONS = {"cross_entropy": {"epochs": 60, "network": "mlp", "views": 2}}

@@ -17,7 +17,6 @@ import pytest
 from sqlmodel import select
 
 from auditor import api
-from auditor.audits import arrays
 from auditor.catalog import datasets, db, folders, jobs, leases
 from auditor.catalog.models import LeaseTable
 from auditor.catalog.records import new_uuid, now
@@ -27,6 +26,7 @@ from auditor.ground.settings import settings
 from auditor.importing import staging
 from auditor.importing.imports import import_dataset
 from auditor.pictures import cache
+from auditor.results import arrays
 from tests.auditor.sample_pictures import write_folder
 from tests.faults.test_import_faults import left_behind, start, wait_until_here
 

@@ -332,7 +332,7 @@ def test_review__rows_that_contradict_themselves_are_refused(
 def test_pred_probs__that_are_no_probabilities_store_nothing(
     home: Path, tmp_path: Path, array: np.ndarray
 ) -> None:
-    from auditor.audits import own_models
+    from auditor.results import own_models
 
     add_dataset()
     np.save(tmp_path / "p.npy", array)
@@ -346,7 +346,7 @@ def test_pred_probs__that_are_no_probabilities_store_nothing(
 
 
 def test_pred_probs__of_a_refused_command_are_not_stored(home: Path, tmp_path: Path) -> None:
-    from auditor.audits import own_models
+    from auditor.results import own_models
 
     add_dataset()
     np.save(tmp_path / "mine.npy", np.full((40, 2), 0.5))

@@ -17,18 +17,20 @@ import numpy as np
 import pytest
 
 import auditor
-from auditor.audits import arrays, executors, plan, ray_executor, shards, tasks, worker
-from auditor.audits.ray_executor import RayExecutor
-from auditor.audits.tasks import Event
+from auditor.audits import plan, shards, worker
 from auditor.backbones import features
 from auditor.catalog import audits
 from auditor.catalog.db import session
 from auditor.ground.errors import AuditFailedError, ImportRefusedError
 from auditor.importing import building, imports
+from auditor.results import arrays
+from auditor.work import executors, ray_executor, tasks
+from auditor.work.ray_executor import RayExecutor
+from auditor.work.tasks import Event
 from benchmarks.scale import add_machine
-from tests.auditor.audits.test_executors import Heard, results, specs
 from tests.auditor.backbones.test_features import NAME, make_weights
 from tests.auditor.sample_pictures import digits, encoded, write_folder, write_parquet
+from tests.auditor.work.test_executors import Heard, results, specs
 from tests.faults.test_import_faults import what_is_known
 from tests.helpers import QUICK_OPTIONS, Digits, decide_some, write_digits
 from tests.scale.conftest import CLIENTS, Line
@@ -42,16 +44,16 @@ TINY: dict[str, dict[str, Any]] = {
 TINY["coteaching"] |= {"search_epochs": 2, "search_iterations": 1, "search_samples": 2, "anchors": ()}
 CLIENT = """
 import sys
-from auditor.audits import executors
+from auditor.work import executors
 from tests.scale.test_cluster import comparison
 executors.Processes = None  # nothing is trained here
 print(comparison(sys.argv[1]))
 """
 DRIVER = """
 import json, sys
-from auditor.audits.ray_executor import RayExecutor
-from auditor.audits.tasks import TaskSpec
-from tests.auditor.audits.test_executors import Heard
+from auditor.work.ray_executor import RayExecutor
+from auditor.work.tasks import TaskSpec
+from tests.auditor.work.test_executors import Heard
 heard = Heard(lambda event: print(event.epoch, flush=True))
 RayExecutor(sys.argv[1]).run([TaskSpec.of_json(one) for one in json.loads(sys.argv[2])], heard)
 """

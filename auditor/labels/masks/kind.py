@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from auditor.audits import arrays, statements
 from auditor.catalog.records import Audit, Dataset, NewReview, Sample
 from auditor.ground.errors import ReviewError
 from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL, SEGMENTATION, UNSURE
@@ -29,6 +28,7 @@ from auditor.labels.masks.results import given_masks, masks_file, verdicts
 from auditor.labels.others import Others
 from auditor.pictures.masks import IGNORED
 from auditor.pictures.sources import split_turn
+from auditor.results import arrays, statements
 from auditor.review import blind
 from auditor.statistics import NoiseRate, guess_error_probability
 

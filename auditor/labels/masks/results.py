@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.audits import arrays
 from auditor.catalog.records import Dataset
 from auditor.ground.files import load_array
 from auditor.pictures import cache
 from auditor.pictures.masks import cache_name
+from auditor.results import arrays
 
 TOGETHER = "masks"
 """In place of an engine's name: what all engines say together."""

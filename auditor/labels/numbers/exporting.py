@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from auditor.audits import arrays
 from auditor.catalog import reading, scores
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset, Review, Sample
@@ -23,6 +22,7 @@ from auditor.ground.tables import SEPARATORS, quoted
 from auditor.ground.vocabulary import ACTIONS, EXCLUDE, KEEP, RELABEL
 from auditor.ground.wording import plural
 from auditor.labels.numbers.results import suggested_numbers
+from auditor.results import arrays
 from auditor.review import decisions
 
 OURS = (

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from auditor.audits import arrays
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset, Draw, NewReview, Sample
@@ -31,6 +30,7 @@ from auditor.labels.numbers import exporting
 from auditor.labels.numbers.judging import judge
 from auditor.labels.numbers.results import suggested_numbers
 from auditor.labels.others import Others
+from auditor.results import arrays
 from auditor.review import blind, decisions, verifying
 from auditor.statistics import guess_error_probability
 

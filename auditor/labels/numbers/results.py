@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from auditor.audits import arrays
 from auditor.catalog.records import Audit
+from auditor.results import arrays
 
 TOGETHER = "numbers"
 """In place of an engine's name: what all engines say together."""

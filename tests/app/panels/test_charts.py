@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import precision_score, recall_score, roc_auc_score
 
 from app.panels import charts
-from auditor.audits.statements import Move
+from auditor.results.statements import Move
 
 MARKS = ("wrong", "right")
 

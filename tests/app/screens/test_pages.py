@@ -17,12 +17,13 @@ from streamlit.testing.v1 import AppTest
 from app.panels import downloads
 from app.session import readers
 from auditor import jobs
-from auditor.audits import plan, settle, statements, worker
+from auditor.audits import plan, worker
 from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
 from auditor.ground.settings import settings
+from auditor.results import settle, statements
 from auditor.review import blind, drawing, log
 from auditor.review import decisions as reviewing
 from tests.app.conftest import NUM_SAMPLES, NUM_TEST, verify_sixty

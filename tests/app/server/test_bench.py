@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from app.server import bench, geometry
-from auditor.audits import arrays, queues, settle
-from auditor.audits.embedding import mean_distances
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.ground.errors import NotFoundError
 from auditor.ground.wording import percent
 from auditor.pictures import cache
+from auditor.results import arrays, queues, settle
 from auditor.review import decisions
+from auditor.work.embedding import mean_distances
 from tests.app.conftest import NUM_SAMPLES, NUM_TEST, verify_sixty
 
 pytestmark = pytest.mark.usefixtures("copied_home")

@@ -26,11 +26,11 @@ from app.server import bench
 from app.server.routes import MAX_BODY_BYTES, ROUTES
 from app.session import access, sign_in
 from app.session.access import OWNER, READER, REVIEWER
-from auditor.audits import arrays
 from auditor.catalog import db, jobs
 from auditor.ground.errors import AuditorError
 from auditor.ground.settings import settings
 from auditor.importing import imports
+from auditor.results import arrays
 from auditor.review import blind, drawing, verifying
 from auditor.review.decisions import decide
 from tests.helpers import WAIT_S

@@ -12,7 +12,7 @@ import pytest
 
 import auditor
 from auditor import api
-from auditor.audits import own_models, plan, settle
+from auditor.audits import plan
 from auditor.catalog import audits, jobs
 from auditor.catalog.db import ask, session
 from auditor.catalog.records import now
@@ -25,6 +25,7 @@ from auditor.ground.errors import (
 )
 from auditor.ground.progress import Progress
 from auditor.jobs import control
+from auditor.results import own_models, settle
 from tests.auditor.catalogs import add_dataset, queued_audit
 from tests.helpers import Digits, verify_truthfully
 

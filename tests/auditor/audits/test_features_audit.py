@@ -14,12 +14,14 @@ import timm
 import torch
 
 from auditor import api
-from auditor.audits import arrays, embedding, plan, tasks, worker
+from auditor.audits import plan, worker
 from auditor.backbones import features, own_features
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.ground.errors import AuditFailedError, JobRefusedError
 from auditor.pictures import cache
+from auditor.results import arrays
+from auditor.work import embedding, tasks
 from benchmarks.metrics import auroc
 from tests.auditor.conftest import Run
 from tests.helpers import QUICK_OPTIONS, Digits

@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.audits import arrays, plan, settle, tasks, worker
+from auditor.audits import plan, worker
 from auditor.catalog import audits, db, jobs, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Epoch
 from auditor.ground.errors import AuditFailedError, NotFoundError
 from auditor.ground.settings import settings
+from auditor.results import arrays, settle
 from auditor.review import decisions
+from auditor.work import tasks
 from tests.auditor.conftest import Run
 from tests.helpers import QUICK_OPTIONS, Digits
 

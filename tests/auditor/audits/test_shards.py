@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from auditor.audits import executors, shards
+from auditor.audits import shards
 from auditor.backbones import features
 from auditor.ground.errors import AuditFailedError
+from auditor.work import executors
 from tests.auditor.backbones.test_features import NAME, KilledError, make_weights
 
 EMBEDDED, SHARDED = 1, 2
@@ -61,7 +62,7 @@ def test_embed__a_shard_that_fails_is_said_and_the_others_are_kept(
     tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = features.of_backbone(NAME, make_weights(tmp_path), side=32)
-    of_rows = shards.tasks.embedding_of
+    of_rows = shards.embedding_of
 
     def second_broken(rows: tuple[int, int], *given: object) -> shards.TaskSpec:
         spec = of_rows(rows, *given)
@@ -69,7 +70,7 @@ def test_embed__a_shard_that_fails_is_said_and_the_others_are_kept(
             spec if rows[0] != 32 else dataclasses.replace(spec, reads={"weights": str(tmp_path / "no.pth")})
         )
 
-    monkeypatch.setattr(shards.tasks, "embedding_of", second_broken)
+    monkeypatch.setattr(shards, "embedding_of", second_broken)
     with pytest.raises(AuditFailedError, match=r"no\.pth"):
         shards.embed(SHARDED, images, source, executors.Processes(1), device="cpu", on_rows=lambda _: None)
     done = np.load(features.folder(SHARDED, source) / "done.npy")

@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 import pytest
 
-from auditor.audits import own_models
 from auditor.cli.commands import cli
 from auditor.ground.vocabulary import LEVELS
+from auditor.results import own_models
 from tests.auditor.conftest import Run
 from tests.forker import COMMAND, Forker
 from tests.helpers import Digits, write_digits

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from auditor.audits import plan, statements
+from auditor.audits import plan
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.cli import demo
 from auditor.ground.errors import ExportRefusedError
+from auditor.results import statements
 from auditor.review import blind, decisions, drawing
 
 

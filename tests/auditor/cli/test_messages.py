@@ -14,13 +14,14 @@ from typing import NoReturn
 import numpy as np
 import pytest
 
-from auditor.audits import own_models, plan, settle, worker
+from auditor.audits import plan, worker
 from auditor.catalog import audits, jobs
 from auditor.catalog.db import session
 from auditor.cli import output
 from auditor.ground.errors import AuditFailedError
 from auditor.importing import imports
 from auditor.outputs import report
+from auditor.results import own_models, settle
 from auditor.review import decisions
 from tests.auditor.conftest import Run
 from tests.auditor.sample_pictures import write_folder

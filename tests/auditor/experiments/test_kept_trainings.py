@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from auditor.audits import executors
 from auditor.bridges import engine_bridge
 from auditor.catalog import datasets
 from auditor.catalog.db import session
@@ -21,6 +20,7 @@ from auditor.ground.errors import AuditFailedError
 from auditor.ground.progress import Progress
 from auditor.ground.settings import settings
 from auditor.review import decisions
+from auditor.work import executors
 from tests.forker import KILLED, Forker
 from tests.helpers import QUICK_OPTIONS, Digits, decide_some
 

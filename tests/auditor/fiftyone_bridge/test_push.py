@@ -14,7 +14,6 @@ import pytest
 from PIL import Image
 
 from auditor import api
-from auditor.audits import arrays
 from auditor.catalog import datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import NewReview
@@ -22,6 +21,7 @@ from auditor.fiftyone_bridge import fields, sync
 from auditor.ground.errors import FiftyOneError
 from auditor.importing import imports
 from auditor.pictures import cache
+from auditor.results import arrays
 from auditor.review import blind, drawing
 from tests.helpers import QUICK_OPTIONS, Digits, write_digits
 

@@ -14,7 +14,6 @@ import pytest
 from click.testing import CliRunner
 
 from app.server import bench
-from auditor.audits import settle
 from auditor.catalog import audits, datasets, reading
 from auditor.catalog.db import ask, session
 from auditor.cli.commands import cli
@@ -22,6 +21,7 @@ from auditor.ground.errors import ExportRefusedError, ImportRefusedError
 from auditor.importing.imports import import_dataset, preview
 from auditor.outputs import export, report
 from auditor.pictures import cache
+from auditor.results import settle
 from auditor.review import decisions
 from tests.auditor.sample_pictures import write_images
 from tests.helpers import Digits

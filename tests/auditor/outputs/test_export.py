@@ -16,13 +16,13 @@ import pytest
 from PIL import Image
 
 from auditor import columns
-from auditor.audits import settle
 from auditor.catalog import reviews
 from auditor.catalog.db import session
 from auditor.ground.errors import ExportRefusedError, NotFoundError
 from auditor.ground.tables import quoted, read_table, unquoted
 from auditor.importing import imports
 from auditor.outputs import export
+from auditor.results import settle
 from auditor.review import decision_files, decisions
 from tests.auditor.sample_pictures import write_folder
 from tests.helpers import Digits, verify_truthfully, write_digits

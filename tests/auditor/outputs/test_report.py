@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from auditor.audits import settle, worker
+from auditor.audits import worker
 from auditor.audits.plan import plan
 from auditor.catalog import audits, scores
 from auditor.catalog.db import session
@@ -17,6 +17,7 @@ from auditor.experiments import before_after
 from auditor.ground.errors import AuditFailedError, ExportRefusedError, NotFoundError
 from auditor.ground.progress import Progress
 from auditor.outputs import export, report
+from auditor.results import settle
 from auditor.review import blind, decisions
 from tests.auditor.conftest import Run
 from tests.helpers import QUICK_OPTIONS, Digits, verify_truthfully

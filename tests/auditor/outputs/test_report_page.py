@@ -10,7 +10,6 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from auditor.audits.statements import Move
 from auditor.outputs.report_page import (
     MAX_CONFLICTS,
     MAX_MOVES,
@@ -22,6 +21,7 @@ from auditor.outputs.report_page import (
     picture_uri,
     report_html,
 )
+from auditor.results.statements import Move
 from auditor.statistics import combine, part_intervals, trust_sentence
 from auditor.statistics.rates.noise import (
     class_reports,

@@ -17,12 +17,12 @@ from streamlit.testing.v1 import AppTest
 from app.server import bench
 from app.session import readers, words
 from auditor import api
-from auditor.audits import arrays, progress, ranking, settle, statements
 from auditor.catalog import audits, scores
 from auditor.catalog.db import session
 from auditor.fiftyone_bridge import fields
 from auditor.ground.wording import percent
 from auditor.outputs.report import report
+from auditor.results import arrays, progress, ranking, settle, statements
 from auditor.review import decisions
 from tests.auditor.conftest import Run
 from tests.helpers import Digits, verify_truthfully

@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from auditor.audits import progress, settle, statements, worker
+from auditor.audits import worker
 from auditor.audits.plan import plan
 from auditor.catalog import audits, draws, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import NewDraw
 from auditor.ground.errors import VerificationError
+from auditor.results import progress, settle, statements
 from auditor.review import blind, decisions, drawing, verifying
 from auditor.statistics import NoiseRate, share_for_head
 from auditor.statistics.rates.verified import NO_CLASS, UNSURE

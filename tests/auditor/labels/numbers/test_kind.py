@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from auditor.api import open_dataset
-from auditor.audits import statements
 from auditor.catalog import datasets, reading
 from auditor.catalog.db import session
 from auditor.cli.commands import cli
@@ -22,6 +21,7 @@ from auditor.ground.progress import Progress
 from auditor.labels.numbers import exporting
 from auditor.labels.numbers.judging import LEVEL, judge
 from auditor.labels.numbers.kind import KIND, alike
+from auditor.results import statements
 from auditor.review import decisions, draw_files, drawing
 from tests.numbered import NUM, WRONG, import_ages, make_home, write_table
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from auditor.audits import statements, worker
+from auditor.audits import worker
 from auditor.audits.plan import plan
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
@@ -19,6 +19,7 @@ from auditor.fiftyone_bridge import fields as fiftyone_fields
 from auditor.ground.errors import ExportRefusedError, NotFoundError
 from auditor.importing import imports
 from auditor.outputs import export, report
+from auditor.results import statements
 from auditor.review import blind, decisions, drawing
 from auditor.statistics.rates import splits as module
 from auditor.statistics.rates.splits import shared_pictures, shared_sentence, split_reports

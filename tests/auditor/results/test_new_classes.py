@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import auditor
-from auditor.audits import arrays
 from auditor.catalog import audits
 from auditor.catalog.db import ask
 from auditor.ground.errors import ReviewError
+from auditor.results import arrays
 from auditor.review import decisions
 from tests.auditor.conftest import Run
 from tests.helpers import Digits

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from sqlalchemy import event, text
 
-from auditor.audits import arrays, embedding
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import NewDataset
+from auditor.results import arrays
+from auditor.work import embedding
 from tests.auditor.catalogs import change_sample
 from tests.helpers import Digits
 

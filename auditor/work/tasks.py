@@ -21,14 +21,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.audits import embedding
 from auditor.bridges import backbone_bridge, engine_bridge
 from auditor.ground.files import load_array, load_arrays, new_folder_beside
 from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
 from auditor.statistics import trust_in_given
+from auditor.work import embedding
 
 if TYPE_CHECKING:
-    from auditor.backbones.features import FeatureSource
     from auditor.bridges.engine_bridge import EpochRecord
 
 RESULT = "result.json"
@@ -219,30 +218,6 @@ def finished(spec: TaskSpec) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
-
-
-def embedding_of(
-    rows: tuple[int, int], source: FeatureSource, images: Path, place: Path, device: str
-) -> TaskSpec:
-    """The task that computes a backbone's features of some rows, the first and the one after the last.
-
-    It leaves ``features.npy``, (n, V, D) float16. Rows that were begun are begun anew.
-    """
-    start, end = rows
-    name = f"{EMBEDDING} {start}"
-    return TaskSpec(
-        name=name,
-        engine=EMBEDDING,
-        config={"backbone": source.name, "side": source.side, "views": source.views, "rows": [start, end]},
-        num_classes=0,
-        inputs=str(images),
-        out=str(place / name),
-        checkpoint=str(place / f"{name}.checkpoint"),
-        images=str(images),
-        reads={"weights": str(source.weights)},
-        device=device,
-        threads=1 if device == "cpu" else None,
-    )
 
 
 def layout_of(features: Path, out: Path, draws: str) -> TaskSpec:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from auditor.audits import tasks
-from auditor.audits.ray_executor import _Sent
-from auditor.audits.storage import Storage
+from auditor.work import tasks
+from auditor.work.ray_executor import _Sent
+from auditor.work.storage import Storage
 
 
 def test_sent__features_go_up_once_for_the_layout_and_the_trainings(tmp_path: Path) -> None:

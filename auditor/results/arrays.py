@@ -21,8 +21,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from auditor.audits import embedding, own_models
-from auditor.audits.tasks import AGAIN, NEIGHBOURS, RESULT
 from auditor.backbones import features
 from auditor.backbones.features import FeatureSource
 from auditor.bridges import engine_bridge
@@ -31,7 +29,10 @@ from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, EngineRun, Sample
 from auditor.ground.errors import NotFoundError
 from auditor.ground.files import load_array, load_arrays, load_json, written_whole
+from auditor.results import own_models
 from auditor.statistics import CrossFit, Pool, engine_sentence, headline
+from auditor.work import embedding
+from auditor.work.tasks import AGAIN, NEIGHBOURS, RESULT
 
 RANKS = "ranks.npz"
 POOLS = "pools.npz"

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from auditor.audits import embedding
-from auditor.audits.embedding import map_2d, nearest_neighbors, neighbor_table
 from auditor.ground.errors import AuditFailedError
+from auditor.work import embedding
+from auditor.work.embedding import map_2d, nearest_neighbors, neighbor_table
 from engines.neighbours import search
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditor.audits import arrays, own_models, settle
 from auditor.ground.errors import ImportRefusedError, NotFoundError
 from auditor.importing import imports
 from auditor.outputs import report
+from auditor.results import arrays, own_models, settle
 from tests.helpers import Digits, write_digits
 
 CLASSES = [str(k) for k in range(10)]

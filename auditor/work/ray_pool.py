@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import auditor
-from auditor.audits.ray_executor import connect, other_version, passed_on, the_library
 from auditor.ground.errors import AuditFailedError
 from auditor.ground.processes import yield_to_others
+from auditor.work.ray_executor import connect, other_version, passed_on, the_library
 
 LIVES = 10
 """Times that a piece is done again because its machine was lost."""

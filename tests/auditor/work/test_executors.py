@@ -12,12 +12,14 @@ import numpy as np
 import psutil
 import pytest
 
-from auditor.audits import arrays, executors, plan, tasks, worker
-from auditor.audits.tasks import Event, Outcome, TaskSpec
+from auditor.audits import plan, worker
 from auditor.bridges import engine_bridge
 from auditor.catalog import audits
 from auditor.catalog.db import session
 from auditor.ground.errors import AuditFailedError
+from auditor.results import arrays
+from auditor.work import executors, tasks
+from auditor.work.tasks import Event, Outcome, TaskSpec
 from engines.registry import ENGINES
 from tests.helpers import Digits
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from auditor.audits import settle
 from auditor.catalog import datasets, reading, reviews
 from auditor.catalog.db import session
 from auditor.ground.errors import ReviewError
 from auditor.ground.names import Names, likeness, normal
 from auditor.ground.vocabulary import CLASSIFICATION
+from auditor.results import settle
 
 MOST_LETTERS = 200
 

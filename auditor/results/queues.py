@@ -12,14 +12,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from auditor.audits import arrays
-from auditor.audits.embedding import mean_distances, nearest_neighbors
 from auditor.catalog import audits, claims, datasets, reviews, scores
 from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Review
 from auditor.ground.errors import NotFoundError
 from auditor.ground.settings import Settings, settings
+from auditor.results import arrays
 from auditor.review import log as decision_log
+from auditor.work.embedding import mean_distances, nearest_neighbors
 
 MAX_PAGE = 300
 """Most samples of a page."""

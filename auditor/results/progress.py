@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from auditor.audits import arrays, statements
 from auditor.catalog import audits, datasets, draws, reading, reviews, scores
 from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Dataset, Review
 from auditor.ground.settings import Settings, settings
 from auditor.ground.vocabulary import FOUND_WRONG, NOT_CLEAR, SUSPECT
 from auditor.ground.wording import no_suspects, percent, plural
+from auditor.results import arrays, statements
 from auditor.review import decisions, drawing
 from auditor.review.decisions import Findings
 from auditor.statistics import ErrorsLeft, NoiseRate, first_interval, noise

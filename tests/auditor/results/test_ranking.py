@@ -16,9 +16,9 @@ from sklearn.model_selection import cross_val_predict
 
 from app.server import bench
 from auditor import api
-from auditor.audits import arrays, own_models, ranking, settle, statements
 from auditor.catalog import audits, reading, scores
 from auditor.catalog.db import ask, session
+from auditor.results import arrays, own_models, ranking, settle, statements
 from auditor.review import decisions, drawing
 from tests.auditor.conftest import Run
 from tests.helpers import Digits, verify_truthfully

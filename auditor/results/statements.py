@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from auditor.audits import settle
 from auditor.catalog import audits, datasets, folders, scores
 from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Dataset
@@ -23,6 +22,7 @@ from auditor.ground.errors import AuditFailedError, NotFoundError
 from auditor.ground.vocabulary import FOUND_WRONG, LEVELS, RELABEL
 from auditor.kind import Suspects
 from auditor.pictures.sources import printable
+from auditor.results import settle
 from auditor.review import blind, decisions
 from auditor.review.decisions import Findings
 from auditor.statistics import (

@@ -10,12 +10,12 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from auditor.audits import progress, settle, statements
 from auditor.catalog import audits, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import AuditSummary
 from auditor.ground.wording import no_suspects
 from auditor.outputs import report
+from auditor.results import progress, settle, statements
 from auditor.review import blind, decisions, drawing
 from auditor.statistics.rates.noise import ErrorsLeft
 from tests.auditor.catalogs import change_sample

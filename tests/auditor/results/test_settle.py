@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 from sqlalchemy import text
 
-from auditor.audits import settle
 from auditor.catalog import audits, datasets, leases, scores
 from auditor.catalog.db import session
+from auditor.results import settle
 from tests.helpers import Digits
 
 
@@ -56,7 +56,7 @@ def test_settle__others_write_while_rows_are_made(
 
 SETTLER = """
 import sys
-from auditor.audits import settle
+from auditor.results import settle
 from auditor.catalog import scores
 scores.ROWS_A_STATEMENT = 100
 number, real, calls = int(sys.argv[1]), getattr(scores, sys.argv[2]), []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from auditor.audits.tasks import Listener, Outcome, TaskSpec
+from auditor.work.tasks import Listener, Outcome, TaskSpec
 
 ATTEMPTS = 2
 LOSSES = 20

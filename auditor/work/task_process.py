@@ -16,9 +16,9 @@ import sys
 import threading
 from typing import Any, TextIO
 
-from auditor.audits import tasks
-from auditor.audits.tasks import Event, TaskSpec
 from auditor.ground.processes import yield_to_others
+from auditor.work import tasks
+from auditor.work.tasks import Event, TaskSpec
 
 
 def main() -> None:

@@ -25,12 +25,12 @@ from typing import Any
 import numpy as np
 
 import auditor
-from auditor.audits import tasks
-from auditor.audits.graph import LOST, STOP_S, TICK_S, Graph
-from auditor.audits.storage import VARIABLE, Storage, fingerprint
-from auditor.audits.tasks import Event, Listener, Outcome, TaskSpec
 from auditor.ground.errors import AuditFailedError
 from auditor.ground.processes import usable_cores, yield_to_others
+from auditor.work import tasks
+from auditor.work.graph import LOST, STOP_S, TICK_S, Graph
+from auditor.work.storage import VARIABLE, Storage, fingerprint
+from auditor.work.tasks import Event, Listener, Outcome, TaskSpec
 
 SMALL_SIDE = 64
 SHARE_OF_A_CARD = 0.25

@@ -26,13 +26,13 @@ from typing import Any, Protocol
 
 import psutil
 
-from auditor.audits import tasks
-from auditor.audits.graph import LOST, STOP_S, TICK_S, Graph
-from auditor.audits.ray_executor import RayExecutor
-from auditor.audits.tasks import Event, Listener, Outcome, TaskSpec
 from auditor.bridges import engine_bridge
 from auditor.ground.errors import AuditFailedError
 from auditor.ground.processes import usable_cores
+from auditor.work import tasks
+from auditor.work.graph import LOST, STOP_S, TICK_S, Graph
+from auditor.work.ray_executor import RayExecutor
+from auditor.work.tasks import Event, Listener, Outcome, TaskSpec
 
 VARIABLE = "AUDITOR_EXECUTOR"
 MOST_SIDE_BY_SIDE = 8
@@ -241,7 +241,7 @@ class _Member:
         self.end()
         threads = {} if num_threads is None else {"OMP_NUM_THREADS": str(num_threads)}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "auditor.audits.task_process"],
+            [sys.executable, "-m", "auditor.work.task_process"],
             env={**os.environ, **threads},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.exc import IntegrityError
 
-from auditor.audits import arrays, own_models
 from auditor.catalog import audits, datasets, leases, reviews, scores
 from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, AuditSummary, Dataset, now
 from auditor.ground.errors import AuditFailedError
 from auditor.pictures import cache
+from auditor.results import arrays, own_models
 from auditor.review import decisions, verifying
 from auditor.statistics import (
     Combined,

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.audits import arrays, own_models, settle
-from auditor.audits.progress import NEXT
 from auditor.catalog import audits, datasets, draws, reading, reviews, scores
 from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Review, now
 from auditor.ground.vocabulary import FOUND_WRONG
 from auditor.ground.wording import plural
+from auditor.results import arrays, own_models, settle
+from auditor.results.progress import NEXT
 from auditor.review import decisions
 from auditor.statistics import CrossFit, Reading, read, told
 

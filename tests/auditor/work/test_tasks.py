@@ -7,13 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from auditor.audits import tasks
-from tests.auditor.audits.test_executors import specs
+from auditor.work import tasks
+from tests.auditor.work.test_executors import specs
 
 ROOT = Path(__file__).resolve().parents[3]
 ATTEMPT = """
 import json, sys
-from auditor.audits import tasks
+from auditor.work import tasks
 spec = tasks.TaskSpec.of_json(json.loads(sys.argv[1]))
 assert tasks.attempt(spec, lambda _: None).error is None
 heavy = ("pandas", "scipy.stats", "sklearn", "sqlalchemy", "sqlmodel", "torch._dynamo")

@@ -1,0 +1,8 @@
+"""Work as tasks of plain values: what one is, which wait, and who does them: processes here or a Ray cluster."""
+
+__all__ = [
+    "embedding",
+    "executors",
+    "ray_pool",
+    "tasks",
+]

@@ -298,7 +298,8 @@ class Bench {
       isEnd ? page("suspects", "The next 40", { suspects_show: "undecided" }) : null, page("verify", "Verify"), page("export", "Export"),
     ].filter(Boolean);
     // Where many were wrong the list goes on; else a random sample says what is left, and once one did, the export is due.
-    const goesOn = isEnd && progress && (progress.hit_rate === null || progress.hit_rate >= WORTH_IT);
+    const [wrong, latest] = progress?.latest || [0, 0];
+    const goesOn = isEnd && progress && wrong >= WORTH_IT * latest;
     const wanted = goesOn ? "The next 40" : progress?.expected_left === null ? "Verify" : "Export";
     next.find((link) => link.textContent === wanted)?.classList.add("primary");
     this.changed ||= el("div", { class: "changed", "data-testid": "changed" });

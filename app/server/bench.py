@@ -279,7 +279,6 @@ def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "decided": seen.decided,
         "found": seen.found,
-        "hit_rate": seen.hit_rate,
         "latest": seen.few_latest,
         "per_minute": seen.per_minute,
         # A guess says nothing of what is left: "0" would read as if the set were clean.

@@ -37,7 +37,7 @@ COLUMNS = (
 )
 LISTED = (
     *("sample_id", "filepath", "rank", "trust_score", "error_probability", "suggested_probability"),
-    *("given_label", "suggested_label", "agreement", "decision", "reviewer"),
+    *("given_label", "suggested_label", "is_label_issue", "agreement", "decision", "reviewer"),
 )
 
 
@@ -133,9 +133,10 @@ class Classes(Usual):
         return [row | {"reason": reasons[row["sample_id"]]} for row in plain_rows(found[[*LISTED]])]
 
     def line(self, row: Mapping[str, Any]) -> str:
-        """Return the label and its suggestion, and the reason below."""
+        """Return the label and its suggestion, or the next likely class of no suspect, and the reason below."""
+        so = "->" if row["is_label_issue"] else "or"
         return (
-            f"{row['rank']:>6}  {row['filepath']}  {row['given_label']} -> {row['suggested_label']}"
+            f"{row['rank']:>6}  {row['filepath']}  {row['given_label']} {so} {row['suggested_label']}"
             f"  trust {row['trust_score']:.3f}  {row['decision'] or ''}\n        {row['reason']}"
         )
 

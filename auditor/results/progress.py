@@ -29,7 +29,7 @@ PAUSE_S = 120.0
 PACE_WINDOW = 50
 """Decisions that the current hit rate and pace are taken from."""
 FEW_LOOKS = 20
-"""Rows that a person judges in a few minutes."""
+"""Rows that a person judges in a few minutes, and latest ones that the end of a queue is told by: a list falls."""
 LOW_HIT_RATE = 0.05
 NEXT = 40
 """Labels that the end of a queue offers; they are less suspicious, so at most as many are wrong as before."""
@@ -50,8 +50,6 @@ class ReviewProgress:
     left: ErrorsLeft
     advice: str
     """Whether going on is worth it, in one sentence."""
-    num_latest: int
-    """Latest suspects that ``hit_rate`` is taken from."""
     few_latest: tuple[int, int]
     """Wrong ones among the latest ``FEW_LOOKS`` of them, and how many these are."""
     num_suspects: int
@@ -65,14 +63,14 @@ class ReviewProgress:
         if not self.num_suspects:
             return self.nothing
         checked = "Every suspect here is checked."
-        if self.hit_rate is None:
+        wrong, latest = self.few_latest
+        if not latest:
             return f"{checked} Next: export the cleaned labels, or verify how many are left."
-        wrong = round(self.hit_rate * self.num_latest)
-        latest = plural(self.num_latest, "checked label")
-        said = f"{checked} Of the last {latest} {wrong:,} {'was' if wrong == 1 else 'were'} wrong."
-        if self.hit_rate < LOW_HIT_RATE:
+        labels = plural(latest, "checked label")
+        said = f"{checked} Of the last {labels} {wrong:,} {'was' if wrong == 1 else 'were'} wrong."
+        if wrong < LOW_HIT_RATE * latest:
             return f"{said} Most of what follows is labeled right."
-        most = round(self.hit_rate * NEXT)
+        most = round(wrong / latest * NEXT)
         return f"{said} The list goes on: of the next {NEXT} up to about {most:,} may be wrong too."
 
 
@@ -105,7 +103,6 @@ def progress(
         decided=len(known.decided),
         found=left.found,
         hit_rate=hit_rate,
-        num_latest=len(sure),
         few_latest=(sum(row.decision in FOUND_WRONG for row in sure[-FEW_LOOKS:]), len(sure[-FEW_LOOKS:])),
         num_suspects=audit.summary.num_label_issues or 0,
         nothing=no_suspects(left.found, is_order_alone=audit.summary.is_order_alone),
@@ -160,6 +157,8 @@ def _noise_rate(home: Settings, audit_id: int, version: str, newest: tuple[int, 
 def what_a_few_looks_tell(num_left: int) -> str:
     """The next step where nothing is verified, and what it would say of the labels that nobody looked at."""
     looks = min(FEW_LOOKS, num_left)
+    if looks == num_left:
+        return f"{plural(looks, 'label', 'are')} all that nobody looked at: check these, and it is known"
     most = first_interval(0, looks, num_left).high
     said = f"if none of them is wrong, at most {percent(most)} of all that nobody looked at are"
     return f"{plural(looks, 'label')} checked at random tell more: {said}"

@@ -13,6 +13,7 @@ import pytest
 from auditor.cli.commands import cli
 from auditor.ground.vocabulary import LEVELS
 from auditor.results import own_models
+from auditor.review import decisions
 from tests.auditor.conftest import Run
 from tests.forker import COMMAND, Forker
 from tests.helpers import Digits, write_digits
@@ -61,6 +62,19 @@ def test_suspects__json_is_ranked(audited: tuple[Digits, int], run: Run) -> None
     for row in rows:  # one witness sees the suggested class, or the label's, or it is said why not
         seen, suggested = f"sees '{row['suggested_label']}'", f"'{row['suggested_label']}' is suggested by"
         assert any(words in row["reason"] for words in (seen, "as labeled", suggested))
+
+
+def test_suspects__an_unchecked_list_is_called_that_and_no_arrow_accuses_what_is_no_suspect(
+    audited: tuple[Digits, int], run: Run
+) -> None:
+    out = run("suspects", "digits", "--top", "300")[1]
+    rows = json.loads(run("suspects", "digits", "--top", "300", "--json")[1])["suspects"]
+    assert out.startswith("First list: nobody has checked any of these labels yet. ")
+    arrows = [" -> " in line for line in out.splitlines()[1::2]]
+    assert arrows == [row["is_label_issue"] for row in rows]
+    assert 0 < sum(arrows) < 300
+    decisions.decide(1, 0, "keep", reviewer="ada")
+    assert "First list" not in run("suspects", "digits", "--top", "2")[1]
 
 
 def test_suspects__says_how_many_more_there_are(audited: tuple[Digits, int], run: Run) -> None:

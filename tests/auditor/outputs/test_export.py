@@ -22,7 +22,7 @@ from auditor.ground.errors import ExportRefusedError, NotFoundError
 from auditor.ground.tables import quoted, read_table, unquoted
 from auditor.importing import imports
 from auditor.outputs import export
-from auditor.results import settle
+from auditor.results import settle, statements
 from auditor.review import decision_files, decisions
 from tests.auditor.sample_pictures import write_folder
 from tests.helpers import Digits, verify_truthfully, write_digits
@@ -92,6 +92,31 @@ def test_export__policy_auto_takes_what_is_promised_and_people_come_first(
     decisions.decide(1, changed[0], "keep", reviewer="ada")
     export.export("digits", tmp_path / "again.csv", policy="auto", max_fdr=0.5)
     assert read(tmp_path / "again.csv")[changed[0]]["action"] == "keep"
+
+
+def test_export__a_promise_stands_while_people_review_part_of_its_list(
+    audited: tuple[Digits, int], tmp_path: Path
+) -> None:
+    digits, audit_id = audited
+    verify_truthfully(digits, 150)
+    settle.settle(audit_id)
+
+    def listed() -> tuple[list[int], list[int], int]:
+        standing = statements.load(audit_id)
+        flags = np.flatnonzero(statements.promises(standing, levels=(0.5,))[0.5].flags).tolist()
+        changes = np.flatnonzero(statements.promise_changes(standing, 0.5).flags).tolist()
+        return flags, changes, statements.suspects(standing.audit, top=300, max_fdr=0.5).total
+
+    flags, changes, total = listed()
+    assert (len(flags), total) == (total, len(flags))
+    for i in changes[: len(changes) // 2]:
+        label = int(digits.true_labels[i])
+        decisions.decide(1, i, "relabel" if digits.is_wrong[i] else "keep", label=label, reviewer="ada")
+    assert listed() == (flags, changes, total)
+    summary = export.export("digits", tmp_path / "auto.csv", policy="auto", max_fdr=0.5)
+    assert summary.num_automatic == len(changes) - len(changes) // 2 > 0
+    said = f"about {len(changes)} changes as a whole, of which people decided on {len(changes) // 2}"
+    assert said in summary.sentence
 
 
 @pytest.mark.parametrize(

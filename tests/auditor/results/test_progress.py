@@ -75,6 +75,10 @@ def test_end__says_what_the_last_ones_were_and_that_nothing_stands_out(audited: 
         "Every suspect here is checked. Of the last 10 checked labels 6 were wrong. The list goes on: of the next "
         "40 up to about 24 may be wrong too."
     )
+    for sample_id in np.flatnonzero(~digits.is_wrong)[4:20].tolist():
+        decisions.decide(DATASET, sample_id, "keep", reviewer="ada")
+    # The list falls: what lies further back says nothing of the next ones.
+    assert "Of the last 20 checked labels 3 were wrong" in progress.progress(DATASET, audit_id).end
     pooled, ranked = (
         no_suspects(0, is_order_alone=AuditSummary(weights=weights).is_order_alone)
         for weights in ({"a": 1.0}, {})
@@ -173,6 +177,11 @@ def test_progress__few_hits_alone_do_not_advise_to_stop(audited: tuple[Digits, i
         "0 % of the last 50 were wrong. How many wrong labels are left is not known."
     )
     assert "stopping" not in seen.advice
+
+
+def test_what_a_few_looks_tell__of_many_and_of_the_last_ones() -> None:
+    assert progress.what_a_few_looks_tell(341).endswith("at most 17 % of all that nobody looked at are")
+    assert progress.what_a_few_looks_tell(12).startswith("12 labels are all that nobody looked at")
 
 
 @pytest.mark.parametrize("kind", ["interval", "guess"])

@@ -32,6 +32,34 @@ def test_draw__refuses_more_than_there_are(audited: tuple[Digits, int]) -> None:
         drawing.draw("digits", 301)
 
 
+def test_draw__leaves_out_what_somebody_decided_and_counts_it_as_it_is(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    wrong, right = (
+        np.flatnonzero(digits.is_wrong)[:16].tolist(),
+        np.flatnonzero(~digits.is_wrong)[:4].tolist(),
+    )
+    for one in wrong:
+        decisions.decide(1, one, "relabel", label=int(digits.true_labels[one]), reviewer="ada")
+    for one in right:
+        decisions.decide(1, one, "keep", reviewer="ada")
+    decisions.decide(1, int(np.flatnonzero(~digits.is_wrong)[4]), "unsure", reviewer="ada")  # decides nothing
+    assert drawing.num_left(1) == 280
+    with pytest.raises(
+        VerificationError, match="280 labeled samples are left that nobody drew before or decided"
+    ):
+        drawing.draw("digits", 281)
+    for purpose in ("rate", "promises"):
+        draw = verify_truthfully(digits, 100, purpose=purpose)
+        assert not set(draw.sample_ids) & {*wrong, *right}
+    known = verifying.rows(1).decided
+    assert known is not None
+    assert known.sample_ids.tolist() == sorted([*wrong, *right])
+    assert known.sample_ids[known.is_wrong].tolist() == wrong
+    rate = statements.noise_rate(statements.load(audit_id))
+    assert "beside 16 of 20 that people had looked at" in rate.sentence
+    assert 16 / 300 <= rate.low <= 0.1 <= rate.high
+
+
 def test_next_command__asks_for_no_more_rows_than_there_are(audited: tuple[Digits, int]) -> None:
     command = "auditor verify digits --draw {} --out sample.csv"
     assert drawing.next_command("digits") == command.format(150)

@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 
-from auditor.statistics import part_intervals
+from auditor.statistics import Stage, part_intervals
 from auditor.statistics.rates.noise import (
     NoiseRate,
     class_reports,
     errors_left,
     noise_rate_from_verified,
 )
-from auditor.statistics.rates.verified import NO_CLASS, UNSURE, Verified
+from auditor.statistics.rates.promises import what_more_buys
+from auditor.statistics.rates.verified import NO_CLASS, UNSURE, Decided, Verified
 from tests.auditor.statistics.worlds import make_world
 
 NAMES = ["cat", "dog", "owl"]
@@ -36,6 +37,33 @@ def test_noise_rate_from_verified__counts_no_class_as_wrong_and_unsure_as_either
     assert watched.low <= found.low
     assert watched.high >= found.high
     assert "valid at every size while you watch" in watched.sentence
+
+
+def test_noise_rate_from_verified__obeys_arithmetic_after_each_of_sixty_looks():
+    """341 labels, 41 of them wrong; people had found 16 of these and 4 right ones; the first 20 drawn are right."""
+    true, given = (np.arange(341) < 41).astype(int), np.zeros(341, dtype=int)
+    decided = Decided(np.array([*range(16), 100, 101, 102, 103]), np.arange(20) < 16)
+    drawn = np.array([*range(200, 220), 20, 21, 22, *range(220, 257)])
+    low, high = 16 / 341, 337 / 341
+    for num in range(1, 61):
+        ids = drawn[:num]
+        verified = Verified(ids, true[ids], is_watched=num < 60, num_waiting=60 - num, decided=decided)
+        found = noise_rate_from_verified(given, verified)
+        num_wrong = 16 + int(true[ids].sum())
+        assert low <= found.low <= 41 / 341 <= found.high <= high  # within the last one, and never wider
+        assert num_wrong / 341 <= found.low
+        assert found.high <= (341 - (num + 20 - num_wrong)) / 341
+        low, high = found.low, found.high
+        more = what_more_buys(given, verified, 200)
+        assert low <= more.rate_low <= more.rate_high <= high
+    assert high < 0.18  # the exact one, once the draw is judged to its end
+    everything = np.setdiff1d(np.arange(341), decided.sample_ids)
+    found = noise_rate_from_verified(given, Verified(everything, true[everything], decided=decided))
+    assert (found.low, found.high) == (pytest.approx(41 / 341), pytest.approx(41 / 341))
+    # What people find after the draw counts too.
+    stage = Stage(np.ones(20, dtype=bool), np.zeros(341, dtype=np.int8))
+    later = Verified(drawn[:20], true[drawn[:20]], stages=(stage,), decided=decided)
+    assert noise_rate_from_verified(given, later).low == pytest.approx(16 / 341)
 
 
 def test_noise_rate_from_verified__the_first_verdicts_do_not_throw_the_point_over():

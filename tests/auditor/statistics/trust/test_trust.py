@@ -165,6 +165,14 @@ def test_combine__weak_witnesses_accuse_a_small_set_only_where_its_labels_show_e
     assert found.calibrated.is_label_issue.sum() > 40
 
 
+def test_combine__where_nothing_stands_out_even_the_most_doubtful_is_no_suspect():
+    world = make_world(100, 4, rate=0.01)
+    found = combine([make_witness(world, skill=3.0)], world.given_labels, 4)
+    assert not found.stands_out
+    assert (found.calibrated.error_probability > 0.5).any()
+    assert not found.calibrated.is_label_issue.any()
+
+
 def test_combine__a_strong_network_that_learned_how_often_labels_are_wrong_is_not_silenced():
     rng, true = np.random.default_rng(0), np.arange(600) % 10
     probs = rng.dirichlet(np.full(10, 3.0), 600) * rng.uniform(0.02, 0.15, 600)[:, None]

@@ -51,6 +51,7 @@ class Figures:
     """The last rows of all runs, by group, method and seed; of whole seeds alone."""
 
     def __init__(self, stored: Mapping[str, Row]) -> None:
+        self.stored = stored
         self.commits = sorted({row["commit"] for row in stored.values()})
         self.devices = sorted({row["device"] for row in stored.values()})
         self.rows: dict[Group, dict[str, dict[int, Row]]] = {}
@@ -139,6 +140,7 @@ def page(figures: Figures, curves: Mapping[str, Row]) -> str:
         _curve(curves),
         _guesses(figures),
         _costs(figures),
+        _engines_alone(figures),
         _missing(figures),
     ]
     return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
@@ -300,6 +302,25 @@ def _costs(figures: Figures) -> str:
             cells.append(f"{np.mean(seconds):.1f}" if seconds else "")
         lines.append(_line(NAMES.get(method, method), *cells))
     return "\n".join(["## CPU seconds of one thread, features given", "", *lines])
+
+
+def _engines_alone(figures: Figures) -> str:
+    """Engines of sets whose consensus waits, each by its own trust."""
+    lines = _table("labels", "rows", "network", *(NAMES[name] for name in ENGINES))
+    count = len(lines)
+    for run in dict.fromkeys(run for run, _ in runs()):
+        rows = [figures.stored.get(f"{run.key}|{name}") for name in ENGINES]
+        if f"{run.key}|consensus" not in figures.stored and all(rows):
+            found = [
+                Found(row["scores"][name]["auroc"], row["scores"][name]["ap"])
+                for name, row in zip(ENGINES, rows, strict=True)
+                if row
+            ]
+            lines.append(_line(PROBLEMS[run.problem].title, f"{run.rows:,}", run.network, *found))
+    if len(lines) == count:
+        return ""
+    told = "Sets whose consensus was not made, each engine by its own trust."
+    return "\n".join(["## Engines alone", "", told, "", *lines])
 
 
 def _missing(figures: Figures) -> str:

@@ -1,18 +1,15 @@
 """An audit's tasks on several machines: seconds by workers, what a task costs, machines that are lost.
 
-    python -m benchmarks.scale workers      # or tasks, kills, parts, imports, many, settle, memory
+    python -m benchmarks.scale workers      # or tasks, kills, imports, many, settle, memory
 
 - workers: five engines of ``quick`` in full on the 1,797 digits, by 1, 2 and 4 processes and by a Ray cluster of
   1, 2 and 4 machines with one core each. One after another in one run, so the ratios are of the same hour; a task
   computes with one thread everywhere. Said too: whether all gave the same bits.
 - tasks: 1,000 trainings of one epoch on nine rows, as good as empty: seconds a task beside those that it takes in
   this process.
-- kills: the same engines with the search of S2E in parts, a cluster of three machines of which one is taken away 20
+- kills: the same engines, a cluster of three machines of which one is taken away 20
   times, whenever the trainings have gone on by another part; before that a backbone's features of the same digits,
   with 5 machines lost. Said: the same bits or not, and how many epochs were done twice.
-- parts: Co-teaching with the search of S2E on the digits at 8 and at 24 px in one task, with one thread and with
-  all, and with its warm-ups and trials as tasks of one thread; at 8 px also the five engines with and without
-  parts. On 4 and on 2 cores.
 - imports: 20,000 images of 28 px out of one Parquet file, and 2,000 of 1,000 px out of a folder, by 1, 2 and 4
   processes and machines of Ray.
 - many (``--rows``): one import of so many images of 28 px out of Parquet files, decoded by one process: images a
@@ -57,7 +54,6 @@ from sklearn.datasets import load_digits
 import auditor
 from auditor.audits import shards
 from auditor.backbones import features
-from auditor.bridges import engine_bridge
 from auditor.bridges.engine_bridge import ENGINE_ORDER
 from auditor.catalog import audits, datasets, db
 from auditor.catalog.records import AuditSummary, NewAudit, NewDataset
@@ -278,8 +274,6 @@ def kills(place: Path) -> dict[str, Any]:
     """The same bits although machines are lost, and how much was done twice."""
     os.environ["AUDITOR_CHECKPOINT_INTERVAL_S"] = "0"
     alone, away = digits(place / "alone"), digits(place / "away")
-    search = in_parts(next(each for each in away if each.engine == "coteaching"))
-    in_tasks = [*search, *(each for each in away if each.engine != "coteaching")]
     quiet = Quiet()
     timed(executors.Processes(1), alone, quiet)
     every = quiet.epochs.total() // (KILLS + 1)
@@ -294,7 +288,7 @@ def kills(place: Path) -> dict[str, Any]:
                 _lose_one(machines, phases.total())
 
         heard._on_event = lose
-        timed(RayExecutor(machines.address), in_tasks, heard)
+        timed(RayExecutor(machines.address), away, heard)
     return {
         "kills": phases.total(),
         "heard_in": dict(phases),
@@ -339,60 +333,6 @@ def _kills_of_embedding(place: Path, machines: Any) -> dict[str, Any]:
         away, place / "images.npy", source, RayExecutor(machines.address), device="cpu", on_rows=lose
     )
     return {"kills_at_rows": lost, "same_bits": bool((features.load(away, source) == expected).all())}
-
-
-def parts(place: Path) -> dict[str, Any]:
-    """Seconds with and without parts."""
-    every = sorted(os.sched_getaffinity(0))
-    rows: dict[str, dict[str, float]] = {}
-    found: dict[int, set[str]] = {}
-    for side, cores in ((8, 4), (24, 4), (8, 2), (24, 2)):
-        os.sched_setaffinity(0, every[:cores])
-        seconds = rows.setdefault(f"{side} px, {cores} cores", {})
-        of_all = digits(place / f"{side}-{cores}", side=side)
-        ways = {
-            "Co-teaching, a thread a core": [_only(of_all, "whole", threads=cores)],
-            "Co-teaching, 1 thread": [_only(of_all, "alone", threads=1)],
-            "Co-teaching, parts": in_parts(_only(of_all, "parts", threads=1)),
-        }
-        if side == 8:
-            ways |= {"five engines": of_all, "five engines, parts": _five_in_parts(of_all)}
-        for name, specs in ways.items():
-            seconds[name] = timed(executors.Processes(1 if len(specs) == 1 else cores), specs, Quiet())
-            run = next(spec for spec in specs if spec.engine == "coteaching" and spec.part is None)
-            if run.threads == 1:  # another number of threads adds in another order
-                found.setdefault(side, set()).add(bits([run]))
-        os.sched_setaffinity(0, every)
-    return {"seconds": rows, "same_bits": all(len(each) == 1 for each in found.values())}
-
-
-def _only(specs: list[TaskSpec], name: str, *, threads: int) -> TaskSpec:
-    """Co-teaching's run, with files of its own."""
-    spec = next(each for each in specs if each.engine == "coteaching")
-    place = Path(spec.out).with_name(name)
-    return dataclasses.replace(spec, out=str(place), checkpoint=f"{place}.checkpoint", threads=threads)
-
-
-def _five_in_parts(specs: list[TaskSpec]) -> list[TaskSpec]:
-    again = [dataclasses.replace(each, out=f"{each.out}-again") for each in specs]
-    search = in_parts(next(each for each in again if each.engine == "coteaching"))
-    return [*search, *(each for each in again if each.engine != "coteaching")]
-
-
-def in_parts(spec: TaskSpec) -> list[TaskSpec]:
-    """The run as its parts, of one thread each."""
-    stored = np.load(spec.inputs)
-    labels, trusted = stored["labels"], stored["trusted"]
-    found = engine_bridge.parts(
-        spec.engine,
-        labels,
-        spec.num_classes,
-        config=spec.config,
-        trusted=trusted,
-        seed=spec.seed,
-        on_features=spec.features is not None,
-    )
-    return audit_tasks.in_parts(spec, [part | {"threads": 1} for part in found])
 
 
 def imports(place: Path) -> dict[str, Any]:
@@ -749,7 +689,6 @@ PARTS: dict[str, Callable[..., dict[str, Any]]] = {
     "workers": workers,
     "tasks": tasks,
     "kills": kills,
-    "parts": parts,
     "imports": imports,
     "many": many,
     "memory": memory,

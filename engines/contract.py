@@ -492,47 +492,6 @@ class Train(Protocol):
     ) -> EngineResult: ...
 
 
-@dataclass(frozen=True)
-class Part:
-    """A piece of a run that can be done apart, by any process that has the same data, before the rest of it."""
-
-    name: str
-    stage: str
-    """Of its epochs."""
-    epochs: int
-    """That it records."""
-    share: float
-    """Of all epochs of the run."""
-    after: tuple[str, ...] = ()
-    """Parts that must be done before."""
-
-
-class Parts(Protocol):
-    """Which parts a run has, each after those that it needs; the rest of the run needs them all."""
-
-    def __call__(self, data: TrainingData, config: Any, *, seed: int = 0) -> tuple[Part, ...]: ...
-
-
-class TrainPart(Protocol):
-    """Does one part; what it returns, plain values and tensors, ``train`` takes as ``before`` with the others'.
-
-    Same data, config, seed and device: ``train`` ends with the same bits as without ``before``.
-    """
-
-    def __call__(
-        self,
-        data: TrainingData,
-        config: Any,
-        part: str,
-        before: Mapping[str, Mapping[str, Any]],
-        *,
-        seed: int = 0,
-        device: str = "auto",
-        on_epoch: OnEpoch | None = None,
-        checkpoint: Checkpoint | None = None,
-    ) -> dict[str, Any]: ...
-
-
 OnProbabilities = Callable[[NDArray[np.int64], NDArray[np.float32]], None]
 """Hears of the final pass: rows (B,) and their probabilities (B, K, H, W)."""
 
@@ -595,18 +554,6 @@ class EngineSpec:
         """The config's class."""
         found: type[Any] = getattr(self._module(), self.config)
         return found
-
-    @property
-    def parts(self) -> Parts | None:
-        """Names what of a run can be done apart, where anything can."""
-        found: Parts | None = getattr(self._module(), "parts", None)
-        return found
-
-    @property
-    def train_part(self) -> TrainPart:
-        """Does one of ``parts``."""
-        train: TrainPart = self._module().train_part
-        return train
 
     @property
     def train_masks(self) -> TrainMasks:

@@ -139,7 +139,7 @@ def choices(
 def planned_whole(audit: Audit) -> float:
     """Seconds that the plan says of the whole audit; 0 where it says nothing."""
     options = audit.options
-    return until_all_are_done(options.estimate, options.threads, options.parts)
+    return until_all_are_done(options.estimate, options.threads)
 
 
 def left(audit: Audit, runs: Sequence[EngineRun], *, ahead: float = 0.0) -> float | None:
@@ -152,7 +152,7 @@ def left(audit: Audit, runs: Sequence[EngineRun], *, ahead: float = 0.0) -> floa
     known = {name: seconds for name, seconds in still.items() if seconds is not None}
     if len(known) < len(still):
         return None
-    return ahead + until_all_are_done(known, audit.options.threads, audit.options.parts)
+    return ahead + until_all_are_done(known, audit.options.threads)
 
 
 def left_of(audit: Audit, runs: Sequence[EngineRun]) -> dict[str, float | None]:
@@ -225,71 +225,26 @@ def _without_estimate(runs: Sequence[EngineRun]) -> dict[str, float | None]:
     return found
 
 
-Parts = Mapping[str, Sequence[Mapping[str, Any]]]
-"""By engine: what of its run is done apart, as an audit's options hold it."""
+def until_all_are_done(seconds: Mapping[str, float], threads: Mapping[str, int]) -> float:
+    """Return how long engines take together that each take ``seconds``, those side by side that find cores.
 
-
-def until_all_are_done(
-    seconds: Mapping[str, float], threads: Mapping[str, int], parts: Parts | None = None
-) -> float:
-    """How long engines take together that each take ``seconds``, those side by side for which there are cores.
-
-    The engine with most threads goes first and alone, as one that others wait for does; runs in parts go before
-    others, whose parts take as large a share of the time as of the epochs.
+    The engine with most threads goes first and alone, as one that others wait for does.
     """
     num_cores = executors.cores()
-    ends = 0.0
-    waiting: list[_Piece] = []
+    alone, clock, free = 0.0, 0.0, num_cores
+    running: list[tuple[float, int]] = []
     for name in sorted(seconds, key=lambda name: (-threads.get(name, num_cores), -seconds[name])):
-        own = [part for part in (parts or {}).get(name, []) if part["share"]]
         cores = min(num_cores, threads.get(name, num_cores))
-        if cores == num_cores and not own:
-            ends += seconds[name]
+        if cores == num_cores:
+            alone += seconds[name]
             continue
-        left = 1.0 - sum(part["share"] for part in own)
-        after = tuple(f"{name} {part['name']}" for part in own)
-        place = 0 if own else len(waiting)
-        waiting[place:place] = [
-            *(
-                _Piece(
-                    f"{name} {part['name']}",
-                    part["share"] * seconds[name],
-                    min(num_cores, part["threads"]),
-                    tuple(f"{name} {other}" for other in part["after"]),
-                )
-                for part in own
-            ),
-            _Piece(name, left * seconds[name], cores, after),
-        ]
-    return ends + _side_by_side(waiting, num_cores)
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """Work that takes some of the cores for some seconds."""
-
-    name: str
-    seconds: float
-    cores: int
-    after: tuple[str, ...] = ()
-
-
-def _side_by_side(waiting: Sequence[_Piece], num_cores: int) -> float:
-    """When all is done, each piece starting as soon as those before it are done and there are cores for it."""
-    clock, free, left = 0.0, num_cores, list(waiting)
-    running: list[tuple[float, _Piece]] = []
-    names = {piece.name for piece in waiting}
-    while left or running:
-        for piece in list(left):
-            if piece.cores <= free and names.isdisjoint(piece.after):
-                left.remove(piece)
-                running.append((clock + piece.seconds, piece))
-                free -= piece.cores
-        running.sort(key=lambda each: each[0])
-        clock, piece = running.pop(0)
-        names.remove(piece.name)
-        free += piece.cores
-    return clock
+        while free < cores:
+            running.sort()
+            clock, given_back = running.pop(0)
+            free += given_back
+        running.append((clock + seconds[name], cores))
+        free -= cores
+    return alone + max((end for end, _ in running), default=clock)
 
 
 def _total(run: EngineRun) -> float | None:

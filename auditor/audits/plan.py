@@ -46,8 +46,6 @@ MAPS = ("umap", "pca")
 """How the map of embeddings is laid out."""
 SHORT_S = 180.0
 """Budget below which the map is laid out by PCA: UMAP would take a good part of it."""
-PARTS_FROM_S = 60.0
-"""Estimated seconds from which an engine's run is done in parts: each loads libraries and data anew."""
 
 
 @dataclass(frozen=True)
@@ -164,9 +162,7 @@ def plan(
     chosen = {name: dict(values) for name, values in (options or {}).items()}
     if budget is not None and budget < SHORT_S:
         map_method = "pca"
-    set_up_of = partial(
-        _set_up, dataset, resolved, map_method, features, finetuned, labels, trusted, seed, on
-    )
+    set_up_of = partial(_set_up, dataset, resolved, map_method, features, finetuned, on)
     if budget is None:
         rung = Rung(names, preset, chosen, "")
         set_up = set_up_of(rung)
@@ -196,7 +192,6 @@ def plan(
             map=map_method,
             estimate=set_up.estimate,
             threads=set_up.threads,
-            parts=set_up.parts,
             budget=within,
             features=None if features is None else features.as_dict(),
             alone=alone,
@@ -256,13 +251,11 @@ class _SetUp:
     configs: dict[str, dict[str, Any]]
     heads: list[str]
     threads: dict[str, int]
-    parts: dict[str, list[dict[str, Any]]]
-    """By engine: what of its run is done apart (``engine_bridge.parts``), with its ``threads``."""
     estimate: dict[str, float]
 
     @property
     def seconds(self) -> float:
-        return durations.until_all_are_done(self.estimate, self.threads, self.parts)
+        return durations.until_all_are_done(self.estimate, self.threads)
 
 
 def _set_up(
@@ -271,9 +264,6 @@ def _set_up(
     map_method: str,
     features: FeatureSource | None,
     finetuned: engine_bridge.Pretrained | None,
-    labels: NDArray[np.int64],
-    trusted: NDArray[np.bool_],
-    seed: int,
     on: str | None,
     rung: Rung,
 ) -> _SetUp:
@@ -302,23 +292,7 @@ def _set_up(
         source=features,
         threads=threads,
     )
-    parts = {}
-    for name in names:
-        of_parts = executors.part_threads(threads.get(name), on)
-        if of_parts is None or estimate[name] < PARTS_FROM_S:
-            continue
-        found = engine_bridge.parts(
-            name,
-            labels,
-            len(dataset.class_names),
-            config=configs[name],
-            trusted=trusted,
-            seed=seed,
-            on_features=name in of_features,
-        )
-        if found:
-            parts[name] = [part | {"threads": of_parts} for part in found]
-    return _SetUp(replace(rung, engines=names), configs, heads, threads, parts, estimate)
+    return _SetUp(replace(rung, engines=names), configs, heads, threads, estimate)
 
 
 def heads_of(names: Sequence[str], options: Mapping[str, Mapping[str, Any]]) -> list[str]:

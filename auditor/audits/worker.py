@@ -227,8 +227,7 @@ def _specs(audit: Audit, dataset: Dataset, runs: Sequence[EngineRun], given: Pat
     images = str(cache.image_cache_path(dataset))
     truth = cache.folder(dataset) / cache.TRUE_LABELS
     waits = {run.engine for run in runs}
-    whole: list[TaskSpec] = []
-    apart: list[TaskSpec] = []
+    specs: list[TaskSpec] = []
     for run in runs:
         seen = features_file
         if run.engine in heads:
@@ -256,10 +255,7 @@ def _specs(audit: Audit, dataset: Dataset, runs: Sequence[EngineRun], given: Pat
             threads=audit.options.threads.get(run.engine),
             after=(plan.TRUNK,) if run.engine in heads and plan.TRUNK in waits else (),
         )
-        parts = tasks.in_parts(spec, audit.options.parts.get(run.engine, []))
-        (apart if len(parts) > 1 else whole).extend(parts)
-    # A run in parts is the longest way to the end: it goes first wherever there is room.
-    specs = apart + whole
+        specs.append(spec)
     if any(spec.images is not None for spec in specs):
         cache.image_cache(dataset)  # says in words where it is gone or damaged
     return specs
@@ -291,7 +287,6 @@ class _Recording:
         self._done = {run.engine: 1.0 if run.status == "finished" else run.progress for run in runs}
         self._specs = {spec.name: spec for spec in specs}
         self._at_work: list[str] = []
-        self._failures: set[str] = set()
         self._watches: dict[str, EpochWatch] = {}
         self._earlier = {run.engine: run.seconds for run in runs}
 
@@ -301,14 +296,15 @@ class _Recording:
         if engine not in self._watches:
             jobs.patiently(lambda: begin(self._audit.id, engine))
             self._watches[engine] = EpochWatch(self._audit.id, engine, self._earlier[engine])
-        self._watches[engine].started(task)
+        self._watches[engine].started()
         self._at_work.append(task)
         self.tell()
 
     def heard(self, event: Event) -> None:
         """See ``Listener``."""
         engine = self._specs[event.task].engine
-        self._done[engine] = self._watches[engine](event, self._specs[event.task])
+        self._watches[engine](event)
+        self._done[engine] = event.progress
         self.tell()
 
     def ended(self, outcome: Outcome) -> None:
@@ -318,21 +314,17 @@ class _Recording:
             self._at_work.remove(outcome.task)
         watch = self._watches.get(spec.engine)
         if watch is not None:
-            watch.ended(spec)
+            watch.ended()
         if outcome.result is None:
             self._failed(spec.engine, outcome)
-        elif watch is not None and spec.part is None:
+        elif watch is not None:
             provenance = outcome.result["provenance"]
             jobs.patiently(lambda: watch.finish(provenance))
-            tasks.forget_parts(spec)
             self._done[spec.engine] = 1.0
         self.tell()
 
     def _failed(self, engine: str, outcome: Outcome) -> None:
-        """Say why, once an engine: of a run in parts others may fail too, and what waits for them."""
-        if engine in self._failures:
-            return
-        self._failures.add(engine)
+        """Say why."""
         text = outcome.error or ""
         if not outcome.is_explained:
             log = jobs.log_file(plan.job_of(self._audit.id))
@@ -356,37 +348,29 @@ class _Recording:
 
 
 class EpochWatch:
-    """Writes each epoch of one engine to the catalog, also where several of its tasks run at once."""
+    """Writes each epoch of one engine to the catalog."""
 
     def __init__(self, audit_id: int, engine: str, seconds: float) -> None:
         self._audit_id, self._engine = audit_id, engine
         self._spent = seconds
-        self._began: dict[str, float] = {}
-        self._shares: dict[str, float] = {}
+        self._began: float | None = None
         self._waiting: list[Epoch] = []
 
-    def started(self, task: str) -> None:
-        """A task of the engine begins."""
-        self._began[task] = time.monotonic()
+    def started(self) -> None:
+        """An attempt begins."""
+        self._began = time.monotonic()
 
-    def ended(self, spec: TaskSpec) -> None:
-        """A task of the engine is over; a part that was done by an earlier attempt said nothing."""
-        self._spent += time.monotonic() - self._began.pop(spec.name, time.monotonic())
-        if spec.part is not None:
-            self._shares[spec.name] = spec.share
+    def ended(self) -> None:
+        """The attempt is over."""
+        self._spent, self._began = self.seconds, None
 
     @property
     def seconds(self) -> float:
-        """Training time over all attempts and tasks."""
-        return self._spent + sum(time.monotonic() - began for began in self._began.values())
+        """Training time over all attempts."""
+        return self._spent + (0.0 if self._began is None else time.monotonic() - self._began)
 
-    def __call__(self, event: Event | EpochRecord, spec: TaskSpec | None = None) -> float:
-        """Write an epoch of the run, or of that task of it; returns the share of the run that is done."""
-        progress = in_turn = event.progress
-        if spec is not None and spec.part is not None:
-            self._shares[spec.name] = spec.share * event.progress
-            progress = sum(self._shares.values())
-            in_turn = spec.offset + self._shares[spec.name]
+    def __call__(self, event: Event | EpochRecord) -> None:
+        """Write an epoch of the run."""
         self._waiting.append(
             Epoch(
                 audit_id=self._audit_id,
@@ -394,7 +378,7 @@ class EpochWatch:
                 stage=event.stage,
                 epoch=event.epoch,
                 num_epochs=event.num_epochs,
-                progress=in_turn,  # the order of epochs is that of one after another
+                progress=event.progress,
                 seconds=event.seconds,
                 losses=dict(event.losses),
                 metrics=dict(event.metrics),
@@ -402,8 +386,7 @@ class EpochWatch:
         )
         # Where another process keeps the catalog locked, training goes on; the next epoch takes this one along.
         with contextlib.suppress(CatalogBusyError):
-            self._write(progress=progress, stage=event.stage)
-        return progress
+            self._write(progress=event.progress, stage=event.stage)
 
     def finish(self, provenance: dict[str, Any]) -> None:
         """Say that the engine is done, and write the epochs that a locked catalog kept waiting."""

@@ -263,11 +263,8 @@ def train(
     device: str = "auto",
     on_epoch: Callable[[EpochRecord], None] | None = None,
     checkpoint: FileCheckpoint | None = None,
-    before: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> EngineResult:
     """Train one engine on arrays; ``config`` holds every field that differs from the engine's defaults.
-
-    ``before``: what ``train_part`` returned for all of its ``parts``.
 
     Raises:
         EngineError: the data or config cannot be trained on, or the device ran out of memory.
@@ -286,92 +283,8 @@ def train(
         evaluation=None if evaluation is None else EvaluationSet(*evaluation),
         features=features,
     )
-    done: dict[str, Any] = {} if before is None else {"before": before}
     with _ready_to_train(engine, spec.config_type, config, device, checkpoint) as planned:
-        return spec.train(
-            data, planned, seed=seed, device=device, on_epoch=on_epoch, checkpoint=checkpoint, **done
-        )
-
-
-def parts(
-    engine: str,
-    labels: NDArray[np.int64],
-    num_classes: int,
-    *,
-    config: Mapping[str, Any],
-    trusted: NDArray[np.bool_],
-    seed: int,
-    on_features: bool,
-) -> list[dict[str, Any]]:
-    """What of a run can be done apart, each after what it needs: the fields of ``engines.contract.Part``.
-
-    Only labels and settings decide, and whether the run is on features, so that it is known before there are images
-    or features to train on.
-    """
-    from engines.contract import TrainingData
-    from engines.registry import ENGINES
-
-    spec = ENGINES[engine]
-    if spec.parts is None:
-        return []
-    features, images = np.zeros((len(labels), 1, 1), np.float16), np.zeros((len(labels), 1, 1, 1), np.uint8)
-    inputs: dict[str, Any] = {"images": None, "features": features} if on_features else {"images": images}
-    data = TrainingData(given_labels=labels, num_classes=num_classes, trusted=trusted, **inputs)
-    return [dataclasses.asdict(part) for part in spec.parts(data, spec.config_type(**config), seed=seed)]
-
-
-def train_part(
-    engine: str,
-    part: str,
-    before: Mapping[str, Mapping[str, Any]],
-    images: NDArray[np.uint8] | None,
-    labels: NDArray[np.int64],
-    num_classes: int,
-    *,
-    config: Mapping[str, Any],
-    trusted: NDArray[np.bool_],
-    trusted_weight: NDArray[np.float32] | None,
-    features: NDArray[np.floating] | None,
-    seed: int,
-    device: str,
-    on_epoch: Callable[[EpochRecord], None],
-    checkpoint: FileCheckpoint,
-) -> dict[str, Any]:
-    """Do one of an engine's ``parts``; ``before`` holds what those left that it comes after.
-
-    Raises:
-        As ``train``.
-    """
-    from engines.contract import TrainingData
-    from engines.registry import ENGINES
-
-    spec = ENGINES[engine]
-    data = TrainingData(
-        images,
-        labels,
-        num_classes,
-        trusted,
-        features=features,
-        trusted_weight=trusted_weight,
-    )
-    with _ready_to_train(engine, spec.config_type, config, device, checkpoint) as planned:
-        return spec.train_part(
-            data, planned, part, before, seed=seed, device=device, on_epoch=on_epoch, checkpoint=checkpoint
-        )
-
-
-def as_array(state: Mapping[str, Any]) -> NDArray[np.uint8]:
-    """What a part left, as bytes: (B,) uint8."""
-    from engines.shared.checkpoint import serialize_state
-
-    return np.frombuffer(serialize_state(dict(state)), dtype=np.uint8)
-
-
-def of_array(stored: NDArray[np.uint8]) -> dict[str, Any]:
-    """What ``as_array`` made bytes of."""
-    from engines.shared.checkpoint import deserialize_state
-
-    return deserialize_state(stored.tobytes())
+        return spec.train(data, planned, seed=seed, device=device, on_epoch=on_epoch, checkpoint=checkpoint)
 
 
 def train_masks(

@@ -107,8 +107,6 @@ class AuditPlan:
     """By engine or stage before the engines: seconds that it should take."""
     threads: dict[str, int] = field(default_factory=dict)
     """By engine: threads that it trains with."""
-    parts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    """By engine: what of its run is done apart (``engine_bridge.parts``), with its ``threads``."""
     budget: dict[str, Any] | None = None
     """``seconds`` that the user gave, and what the audit ``does`` within them; None without a budget."""
     features: dict[str, Any] | None = None

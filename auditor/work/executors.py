@@ -122,17 +122,6 @@ def threads(
     return {name: num_cores if name in first else num_cores // num for name in engines}
 
 
-def part_threads(of_engine: int | None, on: str | None) -> int | None:
-    """Threads of each part of an engine's run (``engine_bridge.parts``), which machines of a cluster do at once.
-
-    Those of the engine, or else its sums would be others than in one go; where it trains on a card, a share of the
-    cores. None on one machine, where a run is done in one go: its cores are faster together on one part than each
-    on its own (``benchmarks.scale parts``: 18 s against 40 s on four cores).
-    """
-    choice = Choice.of(on)
-    return (of_engine or max(1, cores() // side_by_side(choice))) if choice.is_ray else None
-
-
 def executor(on: str | None = None) -> Executor:
     """Return the executor that ``Choice.of`` reads from the text."""
     choice = Choice.of(on)

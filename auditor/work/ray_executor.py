@@ -40,7 +40,7 @@ KEPT_S = 24 * 3600.0
 """How long a machine keeps a copied input that no task asks for."""
 INPUTS = ("inputs", "images", "features", "given", "truth")
 READ = "read "
-"""Before the name of a part whose result a task reads."""
+"""Before the name of a file that a task reads besides."""
 PASSED_ON = ("AUDITOR_CHECKPOINT_INTERVAL_S", "AWS_ENDPOINT_URL")
 
 
@@ -146,7 +146,7 @@ class _Sent:
         if self._storage is None:
             return message
         files = {name: getattr(self.spec, name) for name in INPUTS}
-        files |= {f"{READ}{part}": path for part, path in self.spec.reads.items()}
+        files |= {f"{READ}{name}": path for name, path in self.spec.reads.items()}
         for name, path in files.items():
             if path is not None and name not in self._inputs:
                 file = Path(path)
@@ -414,7 +414,7 @@ class _Away:
                 self._storage.get(f"{self._key}.checkpoint", checkpoint)
             copied = {name: str(self._copy(key)) for name, key in self._inputs.items()}
             here: dict[str, Any] = {name: path for name, path in copied.items() if name in INPUTS}
-            here["reads"] = {part: copied[f"{READ}{part}"] for part in self._spec.reads}
+            here["reads"] = {name: copied[f"{READ}{name}"] for name in self._spec.reads}
             spec = dataclasses.replace(self._spec, out=str(out), checkpoint=str(checkpoint), **here)
             outcome = tasks.attempt(spec, say)
             self.keep_checkpoint()

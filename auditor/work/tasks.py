@@ -9,11 +9,10 @@ result lies whole in its folder or not at all: arrays, and ``result.json`` with 
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import json
 import shutil
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -31,10 +30,6 @@ if TYPE_CHECKING:
     from auditor.bridges.engine_bridge import EpochRecord
 
 RESULT = "result.json"
-STATE = "state.npy"
-"""What a part of an engine's run left."""
-PARTS = ".parts"
-"""Ends the name of the folder of an engine's parts."""
 EMBEDDING = "embedding"
 """In place of an engine: a backbone's features of some rows."""
 LAYOUT = "layout"
@@ -45,7 +40,7 @@ AGAIN = "put it back from a backup, or audit again"
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSpec:
-    """One engine to train, or a part of that, or rows to embed. Every field is a plain value that JSON holds."""
+    """One engine to train, rows to embed or features to lay out. Every field is a plain value that JSON holds."""
 
     name: str
     """Of its own in its graph; people read it."""
@@ -81,14 +76,8 @@ class TaskSpec:
     """What one process of this task computes with; None = whatever the process has."""
     after: tuple[str, ...] = ()
     """Tasks whose results this one reads."""
-    part: str | None = None
-    """A part of the engine's run that is done apart; None = the run, or what is left of it."""
     reads: Mapping[str, str] = field(default_factory=dict)
-    """Files that it reads besides, by name; those of parts that are done are what they left (``STATE``)."""
-    share: float = 1.0
-    """Of the engine's run that the task is; what is left of a run counts what was before it too."""
-    offset: float = 0.0
-    """Share of the run before the task, where all is done one after another."""
+    """Files that it reads besides, by name."""
 
     def as_json(self) -> str:
         """Text from which ``of_json`` builds it again."""
@@ -146,35 +135,6 @@ class Listener(Protocol):
 
     def tick(self) -> None:
         """Called several times a second while nothing else happens."""
-
-
-def in_parts(spec: TaskSpec, parts: Sequence[Mapping[str, Any]]) -> list[TaskSpec]:
-    """The run of an engine as tasks: each of its parts (``engine_bridge.parts``), then what is left of it."""
-    folder = Path(f"{spec.out}{PARTS}")
-    offsets = itertools.accumulate((part["share"] for part in parts), initial=0.0)
-    files = {part["name"]: str(folder / part["name"] / STATE) for part in parts}
-    found = [
-        dataclasses.replace(
-            spec,
-            name=f"{spec.name} {part['name']}",
-            part=part["name"],
-            out=str(folder / part["name"]),
-            checkpoint=str(folder / f"{part['name']}.checkpoint"),
-            threads=part["threads"],
-            after=(*spec.after, *(f"{spec.name} {name}" for name in part["after"])),
-            reads={name: files[name] for name in part["after"]},
-            share=part["share"],
-            offset=offset,
-        )
-        for part, offset in zip(parts, offsets, strict=False)
-    ]
-    after = (*spec.after, *(each.name for each in found))
-    return [*found, dataclasses.replace(spec, after=after, reads=files)]
-
-
-def forget_parts(spec: TaskSpec) -> None:
-    """Remove what the parts of an engine's run left, once the run is done."""
-    shutil.rmtree(f"{spec.out}{PARTS}", ignore_errors=True)
 
 
 Say = Callable[[Event], None]
@@ -273,13 +233,6 @@ def _run(spec: TaskSpec, say: Say) -> dict[str, Any]:
         _lay_out(spec)
         return {}
     checkpoint = engine_bridge.FileCheckpoint(Path(spec.checkpoint))
-    if spec.part is not None:
-        left = engine_bridge.train_part(
-            spec.engine, spec.part, _before(spec), **_classes(spec), **_common(spec, say, checkpoint)
-        )
-        store(Path(spec.out), {Path(STATE).stem: engine_bridge.as_array(left)}, {})
-        checkpoint.remove()
-        return {}
     values, provenance = _TRAIN[spec.task](spec, _common(spec, say, checkpoint))
     plain = {"provenance": provenance}
     store(Path(spec.out), values, plain)
@@ -292,7 +245,7 @@ Arrays = dict[str, NDArray[Any]]
 
 def _train_classes(spec: TaskSpec, common: dict[str, Any]) -> tuple[Arrays, dict[str, Any]]:
     inputs = _classes(spec)
-    result = engine_bridge.train(spec.engine, **inputs, **common, before=_before(spec) or None)
+    result = engine_bridge.train(spec.engine, **inputs, **common)
     labels, given = inputs["labels"], _read(spec.given)
     arrays: Arrays = {
         "pred_probs": result.pred_probs,
@@ -385,14 +338,6 @@ def _classes(spec: TaskSpec) -> dict[str, Any]:
         "trusted": trusted,
         "trusted_weight": weight,
         "features": _mapped(spec.features),
-    }
-
-
-def _before(spec: TaskSpec) -> dict[str, Any]:
-    """What the parts left that are done."""
-    return {
-        part: engine_bridge.of_array(load_array(Path(file), remedy=AGAIN, mapped=False))
-        for part, file in spec.reads.items()
     }
 
 

@@ -32,7 +32,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -46,7 +45,6 @@ from engines.contract import (
     Checkpoint,
     EngineResult,
     OnEpoch,
-    Part,
     TrainingData,
 )
 from engines.coteaching.config import CoteachingConfig
@@ -58,7 +56,6 @@ from engines.coteaching.trials import (
     ScheduleSearch,
     concentrated_share,
     estimate_noise_rate,
-    search_parts,
     split_rows,
 )
 from engines.noise_model.training import guess_noise_rate
@@ -82,7 +79,7 @@ from engines.shared.scoring import (
     trust_from_evidence,
 )
 
-__all__ = ["CoteachingConfig", "parts", "train", "train_part"]
+__all__ = ["CoteachingConfig", "train"]
 
 MOST_BATCHES = 401
 """Batches of an epoch at most, in published runs."""
@@ -234,40 +231,6 @@ def _copied_to_cpu(state: Any) -> Any:
 # --- the run ----------------------------------------------------------------------------------------------
 
 
-def parts(data: TrainingData, config: CoteachingConfig, *, seed: int = 0) -> tuple[Part, ...]:
-    """The warm-up and trials of the search (``engines.contract.Parts``); none where there are folds."""
-    if config.folds > 1:
-        return ()
-    return search_parts(config, has_split=split_rows(data, config, seed) is not None)
-
-
-@memory_errors_explained()
-def train_part(
-    data: TrainingData,
-    config: CoteachingConfig,
-    part: str,
-    before: Mapping[str, Mapping[str, Any]],
-    *,
-    seed: int = 0,
-    device: str = "auto",
-    on_epoch: OnEpoch | None = None,
-    checkpoint: Checkpoint | None = None,
-) -> dict[str, Any]:
-    """Train one warm-up or trial of the search (``engines.contract.TrainPart``).
-
-    Raises:
-        EngineInputError: as ``train``.
-    """
-    run, search = _begin(data, config, seed, device, on_epoch, checkpoint, part=part)
-    state = run.resume(next(each.epochs for each in search.parts if each.name == part))
-    if state is not None:
-        search.current = state["current"]
-    search.done = {name: dict(done) for name, done in before.items()}
-    save = (lambda: run.save({"current": search.current})) if run.keeps_checkpoints else None
-    left = search.train(part, run.recorder, save)
-    return left | {"recorder": run.recorder.state_dict()}
-
-
 @memory_errors_explained()
 @out_of_fold("coteaching")
 def train(
@@ -278,11 +241,8 @@ def train(
     device: str = "auto",
     on_epoch: OnEpoch | None = None,
     checkpoint: Checkpoint | None = None,
-    before: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> EngineResult:
     """Search R(t), train a pair of networks under it, and rank every given label.
-
-    ``before``: what ``train_part`` returned for all ``parts``, by name; None: they are done here.
 
     Raises:
         EngineInputError: nothing to learn from, or a network that cannot take these images.
@@ -292,13 +252,10 @@ def train(
         config = replace(config, noise_rate=rate)
     run, search = _begin(data, config, seed, device, on_epoch, checkpoint)
 
-    # 1. Go on where an earlier run of the same work stopped, or where its parts did.
+    # 1. Go on where an earlier run of the same work stopped.
     state = run.resume(search.total_epochs + config.epochs)
     if state is not None:
         search.done, search.current = state["search"]["done"], state["search"]["current"]
-    elif before is not None:
-        search.done = {name: dict(done) for name, done in before.items()}
-        run.recorder.follow([search.done[part.name].pop("recorder") for part in search.parts])
 
     # 2. Find R(t).
     schedule = search.run(
@@ -339,12 +296,10 @@ def _begin(
     device: str,
     on_epoch: OnEpoch | None,
     checkpoint: Checkpoint | None,
-    *,
-    part: str | None = None,
 ) -> tuple[Run, ScheduleSearch]:
-    """The run, or that of one part alone, and its search with nothing done."""
+    """Return the run and its search, with nothing done."""
     run = Run(
-        "coteaching" if part is None else f"coteaching {part}",
+        "coteaching",
         data,
         config,
         seed=seed,

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engines.contract import Part, TrainingData
+from engines.contract import TrainingData
 from engines.coteaching.config import CoteachingConfig
 from engines.coteaching.s2e import Trial, draw
 from engines.coteaching.schedules import S2E_SPACE, FloatArray, ScheduleSpace
@@ -126,6 +126,17 @@ State = dict[str, Any]
 """Plain values and tensors."""
 
 
+@dataclass(frozen=True)
+class Part:
+    """One training of a search."""
+
+    name: str
+    stage: str
+    """Of its epochs."""
+    epochs: int
+    """That it records."""
+
+
 def warmup_epochs(config: CoteachingConfig, has_split: bool) -> int:
     """Epochs of the common warm-up; also where only its losses are needed. ``has_split``: there are rows enough."""
     if not config.is_searched:
@@ -134,28 +145,18 @@ def warmup_epochs(config: CoteachingConfig, has_split: bool) -> int:
 
 
 def search_parts(config: CoteachingConfig, *, has_split: bool) -> tuple[Part, ...]:
-    """What a search trains, each after what it needs: the warm-up, Eq. 4 at a few rates, iterations."""
-    searches, epochs = config.is_searched and has_split, warmup_epochs(config, has_split)
-    warmup = (WARM_UP,) if epochs else ()
-    each = config.search_epochs - epochs
-    trials = len(config.anchors) + config.search_iterations * config.search_samples if searches else 0
-    in_all = epochs + trials * each + config.epochs
-    parts = [Part(name, WARM_UP, epochs, epochs / in_all) for name in warmup]
-    if not searches:
-        return tuple(parts)
-    share = each / in_all
-    parts += [Part(f"{ANCHOR}-{i}", "search", each, share, warmup) for i in range(len(config.anchors))]
-    earlier: tuple[str, ...] = ()
-    for iteration in range(config.search_iterations):
-        first = iteration * config.search_samples
-        drawn = tuple(f"{TRIAL}-{first + sample}" for sample in range(config.search_samples))
-        parts += [Part(name, "search", each, share, warmup + earlier) for name in drawn]
-        earlier += drawn
+    """Return what a search trains, in order: the warm-up, Eq. 4 at a few rates, each iteration's trials."""
+    epochs = warmup_epochs(config, has_split)
+    parts = [Part(WARM_UP, WARM_UP, epochs)] if epochs else []
+    if config.is_searched and has_split:
+        each, trials = config.search_epochs - epochs, config.search_iterations * config.search_samples
+        parts += [Part(f"{ANCHOR}-{i}", "search", each) for i in range(len(config.anchors))]
+        parts += [Part(f"{TRIAL}-{i}", "search", each) for i in range(trials)]
     return tuple(parts)
 
 
 class ScheduleSearch:
-    """One search, in parts: the warm-up, then trials, which need none of the same iteration.
+    """One search: the warm-up, then trials.
 
     ``done`` holds what each part left, plain values and tensors by name, and ``current`` what a part in the middle
     of its work left after its last epoch. Given to a fresh search, it goes on from there.
@@ -210,21 +211,20 @@ class ScheduleSearch:
 
         ``recorder`` is told of every epoch; ``save`` writes a checkpoint of the whole run, if there is one.
         """
+        self._recorder, self._save = recorder, save
         for part in self.parts:
             if part.name not in self.done:
-                self.train(part.name, recorder, save)
+                self._train(part)
         return self._found()
 
-    def train(self, name: str, recorder: Recorder, save: Callable[[], None] | None) -> State:
-        """Do one part, all that it comes after being done, and return what ``done`` holds of it from now on."""
-        self._recorder, self._save = recorder, save
-        part = next(each for each in self.parts if each.name == name)
-        kind, _, number = name.partition("-")
+    def _train(self, part: Part) -> None:
+        """Do one part, all before it being done."""
+        kind, _, number = part.name.partition("-")
         if kind == WARM_UP:
-            self.done[name] = self._train_warmup()
+            self.done[part.name] = self._train_warmup()
         elif kind == ANCHOR:
             rate = np.array([self._config.anchors[int(number)]])
-            self.done[name] = self._train_trial(part, self._anchor_space, rate)
+            self.done[part.name] = self._train_trial(part, self._anchor_space, rate)
         else:
             samples = self._config.search_samples
             iteration, sample = divmod(int(number), samples)
@@ -235,9 +235,8 @@ class ScheduleSearch:
                 samples=samples,
                 seed=derive_seed(self._seed, "search", "draws"),
             )
-            self.done[name] = self._train_trial(part, S2E_SPACE, drawn[sample])
+            self.done[part.name] = self._train_trial(part, S2E_SPACE, drawn[sample])
         self.current = None
-        return self.done[name]
 
     def forget_networks(self) -> None:
         """Drop the warm-ups' weights; the accuracies stay."""

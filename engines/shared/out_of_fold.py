@@ -87,16 +87,12 @@ def out_of_fold(engine: str) -> Callable[[T], T]:
             device: str = "auto",
             on_epoch: OnEpoch | None = None,
             checkpoint: Checkpoint | None = None,
-            **before: Any,
         ) -> EngineResult:
             data.require_labels()
             config = config.lengthened(int(data.labeled.sum()))
             count = min(config.folds, int(data.labeled.sum()))
             if count == 1:
-                return train(
-                    data, config, seed=seed, device=device, on_epoch=on_epoch, checkpoint=checkpoint, **before
-                )
-            assert not before, "what is done apart belongs to a run of one training"
+                return train(data, config, seed=seed, device=device, on_epoch=on_epoch, checkpoint=checkpoint)
             fold_of = deal_by_class(data.given_labels, count, seed=seed, name="folds")
             verdict, under_way, fingerprint = _Verdict(), None, ""
             if checkpoint is not None:

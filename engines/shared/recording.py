@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -99,14 +99,6 @@ class Recorder:
         """(E, N) float16 by name, E at most 50, evenly thinned, the last epoch last."""
         rows = [*self._snapshots, *([self._last] if self._last is not None else [])]
         return {name: np.stack([row[name] for row in rows]) for name in rows[0]} if rows else {}
-
-    def follow(self, earlier: Sequence[Mapping[str, Any]]) -> None:
-        """Begin after epochs that others recorded, in this order: what their ``state_dict`` gave."""
-        records = [EpochRecord(**record) for state in earlier for record in state["records"]]
-        self._records = [
-            dataclasses.replace(record, progress=min(1.0, (number + 1) / self._total))
-            for number, record in enumerate(records)
-        ]
 
     def state_dict(self) -> dict[str, Any]:
         """State for a checkpoint: plain values and tensors."""

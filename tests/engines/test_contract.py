@@ -36,7 +36,6 @@ from engines.contract import (
 from engines.networks.heads import HEADS
 from engines.networks.pretrained import pretrained_network
 from engines.registry import ENGINES
-from engines.shared.checkpoint import deserialize_state, serialize_state
 from engines.shared.config import LoopConfig
 from engines.shared.device import seeded_init
 from engines.shared.out_of_fold import FoldedConfig
@@ -544,52 +543,6 @@ OF_SEVERAL = (
 @pytest.mark.parametrize("device", DEVICES)
 def test_engine__of_several_trainings(device: str, engine: str, check: Callable[[Runs], None]) -> None:
     check(runs_of(engine, device, AVERAGED))
-
-
-IN_PARTS = [name for name in TRAINED if ENGINES[name].parts is not None]
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("engine", IN_PARTS)
-def test_train_part__all_apart_and_one_killed_give_the_bits_of_one_run(engine: str, form: str) -> None:
-    assert_parts_are_one_run(engine, form)
-
-
-def assert_parts_are_one_run(engine: str, form: str) -> None:
-    """All parts trained apart, each killed once, give the bits of one run."""
-    runs = runs_of(engine, "cpu", form)
-    spec, config, done = runs.spec, runs.in_form_config(runs.config), {}
-    assert spec.parts is not None
-    waiting = list(spec.parts(runs.data, config, seed=3))
-    stages = [part.stage for part in waiting]
-    curve = [(record.stage, record.epoch, record.num_epochs) for record in runs.base.history]
-    told = []
-    while waiting:
-        # The last that may begin goes first: parts that need none of each other follow no order.
-        part = next(each for each in reversed(waiting) if all(name in done for name in each.after))
-        waiting.remove(part)
-        before = {name: done[name] for name in part.after}
-        heard: list[EpochRecord] = []
-        checkpoint = MemoryCheckpoint()
-
-        def kill(record: EpochRecord, heard: list[EpochRecord] = heard) -> None:
-            heard.append(record)
-            if len(heard) == 1:
-                raise Killed
-
-        options: dict[str, Any] = {"seed": 3, "device": "cpu", "on_epoch": kill, "checkpoint": checkpoint}
-        with pytest.raises(Killed):
-            spec.train_part(runs.data, config, part.name, before, **options)
-        left = spec.train_part(runs.data, config, part.name, before, **options)
-        done[part.name] = deserialize_state(serialize_state(left))
-        assert len(heard) == part.epochs
-        assert heard[-1].progress == 1.0
-        told += [(record.stage, record.epoch, record.num_epochs) for record in heard]
-    assert len(stages) > 3
-    assert sorted(told) == sorted(each for each in curve if each[0] in stages)
-    ended: list[EpochRecord] = []
-    runs.assert_same(runs.train(before=done, on_epoch=ended.append), runs.base)
-    assert {record.stage for record in ended}.isdisjoint(stages)
 
 
 @pytest.mark.parametrize("engine", TRAINED)

@@ -8,9 +8,7 @@ import pytest
 
 from tests.engines.test_contract import (
     DEVICES,
-    IN_PARTS,
     Runs,
-    assert_parts_are_one_run,
     cases,
     runs_of,
 )
@@ -20,8 +18,3 @@ from tests.engines.test_contract import (
 @pytest.mark.parametrize("device", DEVICES)
 def test_engine(device: str, engine: str, form: str, check: Callable[[Runs], None]) -> None:
     check(runs_of(engine, device, form))
-
-
-@pytest.mark.parametrize("engine", IN_PARTS)
-def test_train_part__all_apart_and_one_killed_give_the_bits_of_one_run(engine: str) -> None:
-    assert_parts_are_one_run(engine, "finetuned")

@@ -136,7 +136,6 @@ def test_audit__on_a_cluster_whose_driver_is_killed_is_the_one_of_this_machine(
         np.testing.assert_array_equal(found, expected, err_msg=name)
     with session() as open_session:
         found, expected = (audits.get(open_session, one) for one in (away, here))
-    assert found.options.parts
     assert found.summary.settled_at
     assert expected.summary.settled_at
     same = {"settled_at": None, "runs": {}}  # the runs: by the audit's number

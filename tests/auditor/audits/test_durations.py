@@ -187,11 +187,6 @@ def test_planned_whole__stages_come_before_engines_that_train_side_by_side(
     assert durations.planned_whole(audit) == 58
     audit.options.threads.update(umn=1, l2b=1)
     assert durations.planned_whole(audit) == 45 + 7
-    trials = [
-        {"name": f"trial-{number}", "share": 0.2, "threads": 1, "after": ["warmup"]} for number in (0, 1)
-    ]
-    warmup = {"name": "warmup", "share": 0.1, "threads": 1, "after": []}
-    audit.options.parts["l2b"] = [warmup, *trials]
-    assert durations.planned_whole(audit) == 45 + 7  # all of it beside umn
-    del audit.options.estimate["umn"]
-    assert durations.planned_whole(audit) == pytest.approx(45 + 0.6 + 1.2 + 3.0)  # both trials at once
+    audit.options.estimate["choicenet"] = 5.0
+    audit.options.threads.update(choicenet=1)
+    assert durations.planned_whole(audit) == 45 + 6 + 5  # once the first of the two is done

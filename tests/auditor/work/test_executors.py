@@ -13,7 +13,6 @@ import psutil
 import pytest
 
 from auditor.audits import plan, worker
-from auditor.bridges import engine_bridge
 from auditor.catalog import audits
 from auditor.catalog.db import session
 from auditor.ground.errors import AuditFailedError
@@ -77,40 +76,9 @@ def specs(place: Path, *names: str, epochs: int = EPOCHS) -> list[TaskSpec]:
     ]
 
 
-def searched(place: Path, *, in_parts: bool) -> list[TaskSpec]:
-    """Co-teaching under a schedule that S2E finds, whole or its warm-up and trials apart."""
-    spec = specs(place, "coteaching")[0]
-    config = ENGINES["coteaching"].config_type.preset("quick").for_features()
-    config = dataclasses.replace(
-        config,
-        epochs=2,
-        search_rule="random",
-        search_epochs=4,
-        search_iterations=1,
-        search_samples=2,
-        anchors=(),
-        folds=1,
-    )
-    values = dataclasses.asdict(config)
-    spec = dataclasses.replace(spec, engine="coteaching", config=values)
-    if not in_parts:
-        return [spec]
-    stored = np.load(spec.inputs)
-    found = engine_bridge.parts(
-        spec.engine,
-        stored["labels"],
-        3,
-        config=values,
-        trusted=stored["trusted"],
-        seed=spec.seed,
-        on_features=True,
-    )
-    return tasks.in_parts(spec, [part | {"threads": 1} for part in found])
-
-
 def results(specs: list[TaskSpec]) -> list[bytes]:
-    """The arrays of every task but parts."""
-    return [(Path(spec.out) / "pred_probs.npy").read_bytes() for spec in specs if spec.part is None]
+    """The arrays of every task."""
+    return [(Path(spec.out) / "pred_probs.npy").read_bytes() for spec in specs]
 
 
 def children() -> list[psutil.Process]:
@@ -119,18 +87,18 @@ def children() -> list[psutil.Process]:
     ]
 
 
-def test_processes__side_by_side_and_in_parts_give_the_bits_of_one_after_another_and_survive_a_kill(
+def test_processes__side_by_side_give_the_bits_of_one_after_another_and_survive_a_kill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AUDITOR_CHECKPOINT_INTERVAL_S", "0")
-    alone = [*searched(tmp_path / "alone", in_parts=False), *specs(tmp_path / "alone", "a")]
-    beside = [*searched(tmp_path / "beside", in_parts=True), *specs(tmp_path / "beside", "a")]
-    assert [spec.part for spec in beside] == ["warmup", "trial-0", "trial-1", None, None]
+    alone, beside = (specs(tmp_path / place, "a", "b") for place in ("alone", "beside"))
+    for few in (alone, beside):  # long enough to be met at work by a process that hears of it late
+        few[1] = dataclasses.replace(few[1], config={**few[1].config, "epochs": 400})
     executors.Processes(1).run(alone, Heard())
     killed: list[str] = []
 
     def kill_all(event: Event) -> None:
-        if not killed and event.task.startswith("coteaching trial") and event.epoch == 0:
+        if not killed and event.task == "b" and event.epoch == 1:
             killed.append(event.task)
             for child in children():
                 child.send_signal(signal.SIGKILL)
@@ -140,7 +108,6 @@ def test_processes__side_by_side_and_in_parts_give_the_bits_of_one_after_another
     executors.Processes(2).run(beside, heard)
     assert results(beside) == results(alone)
     assert heard.begun.count(killed[0]) == 2
-    assert heard.begun.count("coteaching") == heard.begun.count("coteaching warmup") == 1
     assert not children()
     again = Heard()
     executors.Processes(1).run(beside, again)
@@ -172,16 +139,6 @@ def test_processes__what_the_listener_raises_stops_all_tasks(tmp_path: Path) -> 
             executors.Processes(num).run(specs(tmp_path / str(num), "a", "b", epochs=100_000), heard)
         assert not heard.outcomes
         assert not children()
-
-
-def test_processes__a_part_that_fails_fails_what_is_left_of_its_run(tmp_path: Path) -> None:
-    apart = searched(tmp_path, in_parts=True)
-    broken = dataclasses.replace(apart[1], features=str(tmp_path / "absent.npy"))
-    heard = Heard()
-    executors.Processes(1).run([apart[0], broken, *apart[2:]], heard)
-    assert "absent.npy is missing" in (heard.outcomes["coteaching trial-0"].error or "")
-    assert heard.outcomes["coteaching trial-1"].result is not None
-    assert "coteaching trial-0, whose result it needs" in (heard.outcomes["coteaching"].error or "")
 
 
 def test_threads__cores_are_shared_by_those_that_run_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,36 +199,15 @@ def test_choice__other_texts_are_refused(text: str) -> None:
 def test_spec__survives_json(tmp_path: Path) -> None:
     spec = dataclasses.replace(specs(tmp_path, "a")[0], after=("b",))
     assert TaskSpec.of_json(spec.as_json()) == spec
-    for part in searched(tmp_path, in_parts=True):
-        assert TaskSpec.of_json(part.as_json()).as_json() == part.as_json()  # a tuple of its config is a list
     assert tasks.finished(spec) is None
     assert os.path.exists(spec.inputs)
 
 
-def test_plan__parts_compute_with_the_threads_of_their_engine(
-    audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Or else the sums of a search in parts would be others than those in one go."""
-    assert audited
-    monkeypatch.setattr(executors, "MEMORY_OF_ONE", 1.0)
-    monkeypatch.setattr(executors, "usable_cores", lambda: 4)
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(plan, "PARTS_FROM_S", 0.0)
-    monkeypatch.setenv(executors.VARIABLE, "ray")
-    for engines, threads in ((["coteaching"], 4), (["cross_entropy", "coteaching"], 2)):
-        audit_id = plan.plan("digits", engines, device="cpu")
-        with session() as open_session:
-            options = audits.get(open_session, audit_id).options
-        assert options.threads["coteaching"] == threads
-        assert {part["threads"] for part in options.parts["coteaching"]} == {threads}
-
-
-def test_audit__side_by_side_with_a_search_in_parts_ends_with_the_bits_of_one_after_another(
+def test_audit__side_by_side_ends_with_the_bits_of_one_after_another(
     audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert audited
     monkeypatch.setattr(executors, "usable_cores", lambda: 2)
-    monkeypatch.setattr(plan, "PARTS_FROM_S", 0.0)
     engines = ["cross_entropy", "coteaching"]
     search = {
         "search_rule": "random",
@@ -281,28 +217,15 @@ def test_audit__side_by_side_with_a_search_in_parts_ends_with_the_bits_of_one_af
         "anchors": (),
     }
     short: dict[str, dict[str, Any]] = {"cross_entropy": {"epochs": 2}, "coteaching": {"epochs": 2} | search}
-    found, parts = [], []
-    for on in ("processes:2", "ray"):
-        monkeypatch.setenv(executors.VARIABLE, on)  # as it is planned: on a cluster in parts
+    found = []
+    for on in ("processes:2", "processes:1"):
+        monkeypatch.setenv(executors.VARIABLE, "processes:2")  # as it is planned: with a thread each
         audit_id = plan.plan("digits", engines, options=short, map_method="pca", device="cpu")
-        monkeypatch.setenv(executors.VARIABLE, "processes:2")
-        with session() as open_session:
-            parts = audits.get(open_session, audit_id).options.parts.get("coteaching", [])
-        left_behind = Path(f"{arrays.engine_folder(audit_id, 'coteaching')}{tasks.PARTS}")
-        if parts:
-            left_behind.parent.mkdir(parents=True, exist_ok=True)
-            left_behind.write_text("no folder can be made here")
-            with pytest.raises(AuditFailedError) as raised:
-                worker.run(audit_id)
-            assert str(raised.value).count("details in") == 1
-            assert [one.status for one in plan.overview(audit_id).engines] == ["finished", "failed"]
-            left_behind.unlink()
+        monkeypatch.setenv(executors.VARIABLE, on)
         worker.run(audit_id)
         seen = plan.overview(audit_id)
         assert (seen.state, [one.progress for one in seen.engines]) == ("finished", [1.0, 1.0])
         with session() as open_session:
             curve = [(each.stage, each.epoch) for each in audits.epochs(open_session, audit_id, "coteaching")]
         found.append((curve, *(arrays.pred_probs(audit_id, name).tobytes() for name in engines)))
-        assert not left_behind.exists()
-    assert [part["name"] for part in parts] == ["warmup", "trial-0", "trial-1"]
     assert found[0] == found[1]

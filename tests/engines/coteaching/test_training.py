@@ -15,7 +15,7 @@ from engines.coteaching import trials
 from engines.coteaching.config import SCORED, CoteachingConfig
 from engines.coteaching.s2e import RULES
 from engines.coteaching.signals import EpochOutcome, Tally, epoch_signals
-from engines.coteaching.training import parts, train, train_part
+from engines.coteaching.training import train
 from engines.coteaching.trials import choose_schedule, concentrated_share, estimate_noise_rate, split_rows
 from engines.noise_model.training import guess_noise_rate
 from engines.shared.out_of_fold import hidden
@@ -359,21 +359,7 @@ def test_split_rows__judges_by_what_the_trusted_rows_stand_for(monkeypatch: pyte
         TrainingData(images, labels, 2, trusted=trusted, trusted_weight=np.zeros(200, dtype=np.float32))
 
 
-def test_train__begins_its_record_with_what_the_parts_recorded() -> None:
-    data, _ = digits_data(100)
-    config, done = tiny(epochs=2, search_iterations=1), {}
-    for part in parts(data, config, seed=1):
-        before = {name: done[name] for name in part.after}
-        done[part.name] = train_part(data, config, part.name, before, seed=1, device="cpu")
-    recorded = [record["losses"] for one in done.values() for record in one["recorder"]["records"]]
-    result = run(config, data, before=done)
-    assert len(recorded) > 2
-    assert [one.losses for one in result.history[: len(recorded)]] == recorded
-    assert len(result.history) == len(recorded) + 2
-
-
 def test_train__on_a_device_that_is_not_there_is_refused() -> None:
     data, _ = digits_data(60)
-    for call in (train, lambda *given, **options: train_part(*given, "none", {}, **options)):
-        with pytest.raises(EngineInputError, match="cuda:99"):
-            call(data, TINY, device="cuda:99")
+    with pytest.raises(EngineInputError, match="cuda:99"):
+        train(data, TINY, device="cuda:99")

@@ -82,11 +82,3 @@ def test_work__is_that_of_all_trainings(engine: str) -> None:
     config = ENGINES[engine].config_type.preset("quick").for_features()
     one = replace(config, folds=1).work(50_000, 10, on_features=True)
     assert config.work(50_000, 10, on_features=True) == pytest.approx((4 * one.trained, 5 * one.scored))
-
-
-def test_parts__where_there_are_folds_there_are_none() -> None:
-    data, spec = digits_data(200)[0], ENGINES["coteaching"]
-    config = spec.config_type.preset("quick")
-    assert spec.parts is not None
-    assert len(spec.parts(data, config)) > 3
-    assert spec.parts(on_features(data), config.for_features()) == ()

@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _damage() -> str | None:
-    """What of the catalog's values explains an error that nobody expected."""
+    """Return what of the catalog's values explains an error that nobody expected."""
     from auditor.catalog.db import damaged_value
 
     try:

@@ -70,7 +70,7 @@ class _Samples(ABC):
     @property
     @abstractmethod
     def inputs(self) -> NDArray[Any]:
-        """What is trained on: (N, ...)."""
+        """Return what is trained on: (N, ...)."""
 
     @property
     def num_samples(self) -> int:

@@ -32,7 +32,7 @@ SECTIONS = ("global", "install", ":env:")
 
 
 def settings_of_pip() -> dict[str, str]:
-    """What pip's files and variables say, by its own names (``index-url``)."""
+    """Return what pip's files and variables say, by its own names (``index-url``)."""
     listed = subprocess.run([*PIP, "config", "list"], capture_output=True, text=True, check=True).stdout
     found: dict[tuple[str, str], str] = {}
     for line in listed.splitlines():

@@ -9,7 +9,7 @@ DOCS = ROOT / "docs"
 
 
 def block(path: Path, name: str) -> str:
-    """What is between the comments ``<!-- NAME -->`` and ``<!-- end of NAME -->`` of a page.
+    """Return what is between the comments ``<!-- NAME -->`` and ``<!-- end of NAME -->`` of a page.
 
     Raises:
         ValueError: the page lacks one of the two comments.

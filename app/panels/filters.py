@@ -206,7 +206,7 @@ def _choose_people(dataset: Dataset, chips: dict[str, str]) -> dict[str, Any]:
 
 
 def _choose_engines(dataset: Dataset, audit: Audit, chips: dict[str, str]) -> dict[str, Any]:
-    """How many engines, or which one, see another class than the given one."""
+    """Return how many engines, or which one, see another class than the given one."""
     engines = arrays.engines_of(audit.id)
     titles = {name: arrays.describe(audit.id, name)["title"] for name in engines}
 

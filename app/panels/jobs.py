@@ -128,7 +128,7 @@ def _draw_one(
 
 
 def _why(seen: Overview) -> str:
-    """What ended it, with the page's own field that mends it."""
+    """Return what ended it, with the page's own field that mends it."""
     field = (seen.job.result or {}).get("field")
     return failures.sentence(AuditorError(seen.error or "it failed", field=field))
 

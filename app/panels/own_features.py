@@ -17,7 +17,7 @@ CHOSEN = "audit_own_chosen"
 
 
 def title(source: FeatureSource) -> str:
-    """How a choice names features that are kept."""
+    """Return how a choice names features that are kept."""
     return f"your own features: {plain(source.name.removeprefix(features.OWN))}"
 
 

@@ -65,7 +65,9 @@ def engines_here() -> Future[list[apart.EngineTitle]]:
 
 @st.cache_resource(ttl=MEASURED_S, max_entries=64)
 def usual_view(home: Path, name: str, version: str) -> Future[tuple[str, str]]:
-    """What an audit takes by itself, found out once for a dataset as it was imported (``version``), and why."""
+    """Return what an audit takes by itself, found out once for a dataset as it was imported (``version``),
+    and why.
+    """
     del home, version
     return apart.usual_view(name)
 
@@ -92,7 +94,8 @@ def backbones_here() -> list[str]:
 
 
 def choose_view(dataset: Dataset, place: DeltaGenerator) -> str | None:
-    """What the engines look at: ``AUTO``, a backbone, ``NO_BACKBONE`` or the key of own features that are kept.
+    """Return what the engines look at: ``AUTO``, a backbone, ``NO_BACKBONE`` or the key of own features that
+    are kept.
 
     None while a person says where other weights, or features of their own, are.
     """

@@ -50,7 +50,7 @@ def choose_policy() -> tuple[str, float | None]:
 
 
 def told(summary: export.ExportSummary) -> str:
-    """What changes, in one line that names no zero."""
+    """Return what changes, in one line that names no zero."""
     if summary.num_keep == summary.num_rows:
         return f"No label changes: all {summary.num_rows:,} stay as they are."
     what = {"relabeled": summary.num_relabel, "excluded": summary.num_exclude}

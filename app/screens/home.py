@@ -68,7 +68,7 @@ def draw_dataset(seen: Status, *, as_row: bool) -> None:
 
 
 def facts(seen: Status) -> list[str]:
-    """What is known of a dataset, in few words; nothing that is zero."""
+    """Return what is known of a dataset, in few words; nothing that is zero."""
     row = seen.dataset
     kinds = LABELS[row.task] if row.task == REGRESSION else words.plural(len(row.class_names), "class")
     samples = words.plural(row.num_samples, "sample")

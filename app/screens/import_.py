@@ -50,7 +50,9 @@ TASK_WORDS = {
 
 
 def choose_source() -> tuple[object, Find] | None:
-    """What was chosen last, apart from everything else, and what finds (path to import, the upload it is)."""
+    """Return what was chosen last, apart from everything else, and what finds (path to import, the upload it
+    is).
+    """
     folder_tab, upload_tab, path_tab = st.tabs(["A folder", "A zip or a table", "Path on this server"])
     with folder_tab:
         files = st.file_uploader(
@@ -142,7 +144,7 @@ def allowed_path(typed: str) -> tuple[str, str | None]:
 
 
 def choose_options() -> dict[str, Any]:
-    """How the source is read; empty means found out from the file."""
+    """Return how the source is read; empty means found out from the file."""
     with st.expander("How to read it", icon=":material/tune:"):
         st.caption("Where a field is empty, the source decides.")
         columns = st.columns(3)
@@ -253,7 +255,7 @@ def free_name(source: str) -> str:
 
 
 def is_taken(name: str) -> bool:
-    """Whether a dataset or an import under way has the name."""
+    """Return whether a dataset or an import under way has the name."""
     under_way = {seen.job.name for seen in jobs.listed("import") if not seen.is_over}
     return name in under_way or any(row.name == name for row in readers.all_datasets())
 
@@ -299,7 +301,9 @@ def offer_import(found: dict[str, Any]) -> None:
 
 
 def is_result() -> bool:
-    """Whether imports are under way or succeeded and nobody asked for another: the page is about them then."""
+    """Return whether imports are under way or succeeded and nobody asked for another: the page is about them
+    then.
+    """
     seen = jobs.listed("import")
     is_well = all(one.state == "finished" or not one.is_over for one in seen)
     return bool(seen) and is_well and not st.session_state.keys() & {FOUND, CHOSEN, ANOTHER}

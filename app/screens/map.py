@@ -25,7 +25,7 @@ audit = state.require_audit(dataset)
 
 
 def title(name: str) -> str:
-    """What a map was made from."""
+    """Return what a map was made from."""
     if name == arrays.FEATURES:
         return arrays.features_title(audit)
     return str(arrays.describe(audit.id, name)["title"])

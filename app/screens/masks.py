@@ -27,7 +27,7 @@ SUSPECTS, SAMPLE = "Suspects", "Random sample"
 
 
 def standing(row: Mapping[Hashable, Any]) -> str | None:
-    """What was decided on a mask; one that is only known to be wrong still waits for its right regions."""
+    """Return what was decided on a mask; one that is only known to be wrong still waits for its right regions."""
     if pd.isna(row["decision"]) or (row["decision"] == RELABEL and not row["regions_taken"]):
         return None
     return str(row["decision"])

@@ -17,7 +17,7 @@ from auditor.review import blind, drawing
 
 
 def choose_purpose(dataset: Dataset, key: str, size: int) -> str:
-    """Where a ranking stands: from its head, for promises, or uniformly."""
+    """Return where a ranking stands: from its head, for promises, or uniformly."""
     if drawing.usual_purpose(dataset.name, drawing.FIRST_SIZE) == RATE:
         return RATE
     says = {

@@ -133,7 +133,7 @@ def lease(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def queue_size(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """How many samples the queue holds now; None where only its pages tell (see ``queues.sizes``).
+    """Return how many samples the queue holds now; None where only its pages tell (see ``queues.sizes``).
 
     ``whole`` counts the queue's checked samples too, ``checked`` only those; both None for a queue in random order
     and for what one engine sees.
@@ -403,7 +403,7 @@ def _suggestion_is_guess(audit: Audit) -> bool:
 
 
 def _odds(row: Mapping[Any, Any], audit: Audit) -> dict[str, str]:
-    """How likely the label is wrong, long and short, and its suggestion right.
+    """Return how likely the label is wrong, long and short, and its suggestion right.
 
     Shares where verified rows calibrate them, else words.
     """

@@ -69,7 +69,7 @@ class Gate:
         await self.app({**scope, "headers": [*kept, *here]}, receive, send_with_headers)
 
     def admits(self, hosts: list[str], origins: list[str]) -> bool:
-        """Whether a request with these headers may pass."""
+        """Return whether a request with these headers may pass."""
         return admits(hosts, origins, self._configured)
 
 

@@ -162,7 +162,7 @@ def _sample(audit_id: int, sample_id: int) -> tuple[Dataset, Sample]:
 
 
 def _inner(square: NDArray[Any], sample: Sample) -> NDArray[Any]:
-    """What the picture itself covers of the cache's square."""
+    """Return what the picture itself covers of the cache's square."""
     left, top, width, height = placed(sample.original_width, sample.original_height, len(square))
     return square[top : top + height, left : left + width]
 

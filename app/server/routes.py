@@ -66,7 +66,7 @@ def _json(answer: Callable[[dict[str, Any]], Any], needs: str = READER) -> Endpo
 
 
 def _somebody_else(person: Person, payload: Any) -> str | None:
-    """Whoever else the request speaks for, where people sign in."""
+    """Return whoever else the request speaks for, where people sign in."""
     if person.name is None or not isinstance(payload, dict):
         return None
     verdicts = payload.get("verdicts")

@@ -39,7 +39,7 @@ class Person:
     role: str
 
     def may(self, wanted: str) -> bool:
-        """Whether the role is that one, or one that may do more."""
+        """Return whether the role is that one, or one that may do more."""
         return ROLES.index(self.role) >= ROLES.index(wanted)
 
 
@@ -49,7 +49,7 @@ def token() -> str:
 
 
 def is_known(candidate: str | None) -> bool:
-    """Whether a request carries the secret."""
+    """Return whether a request carries the secret."""
     return bool(candidate) and secrets.compare_digest((candidate or "").encode(), token().encode())
 
 

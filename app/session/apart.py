@@ -71,7 +71,7 @@ def later(function: Callable[Args, Answer], *args: Args.args, **kwargs: Args.kwa
 
 
 def wait_for(future: Future[Answer]) -> Answer:
-    """What was asked for; who goes to another screen meanwhile need not wait for it."""
+    """Return what was asked for; who goes to another screen meanwhile need not wait for it."""
     while not wait([future], timeout=LEAVE_S).done:
         leave_page_if_asked()
     return future.result()
@@ -131,7 +131,7 @@ def usual_view(name: str) -> Future[tuple[str, str]]:
 def durations_of(
     name: str, preset: str, device: str, backbone: str, *, finetune: bool = False
 ) -> Future[durations.Choices]:
-    """What each engine would take on the dataset ``name``, by a probe of this machine.
+    """Return what each engine would take on the dataset ``name``, by a probe of this machine.
 
     ``backbone`` and ``finetune``: as ``plan``.
     """

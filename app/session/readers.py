@@ -162,7 +162,9 @@ def _split_counts(home: Path, dataset_id: int, version: str) -> dict[str, int]: 
 
 
 def pair_counts(audit: Audit, where: scores.SuspectFilter) -> pd.DataFrame:
-    """What a queue holds by (given_label, suggested_label), most frequent first; read after every decision."""
+    """Return what a queue holds by (given_label, suggested_label), most frequent first; read after every
+    decision.
+    """
     newest = ask(reviews.newest, audit.dataset_id)
     return _pair_counts(settings().home, audit.id, queues.scores_version(audit), newest, where)
 
@@ -217,7 +219,7 @@ def _most_parted(home: Path, audit_id: int, version: str, num_voters: int, limit
 
 
 def is_settled(audit: Audit) -> bool:
-    """Whether the audit's ranking rests on all blind verdicts that count."""
+    """Return whether the audit's ranking rests on all blind verdicts that count."""
     standing = ask(reviews.verdicts, audit.dataset_id).values()
     settled = audit.summary.settled_at
     newest = max((one.created_at for one in standing), default=None)
@@ -287,13 +289,13 @@ def _trust_by_class(seen: statements.Standing) -> NDArray[np.float64]:
 
 
 def base_path() -> str:
-    """What comes before every address of ours, where the app is served below a path: ``""`` or ``/PATH``."""
+    """Return what comes before every address of ours, where the app is served below a path: ``""`` or ``/PATH``."""
     base = (st.get_option("server.baseUrlPath") or "").strip("/")
     return f"/{base}" if base else ""
 
 
 def connection(row: Dataset) -> dict[str, Any]:
-    """What a component needs to call our routes about a dataset."""
+    """Return what a component needs to call our routes about a dataset."""
     return {
         "base": base_path(),
         "token": sign_in.token(),

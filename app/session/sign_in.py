@@ -49,7 +49,7 @@ SENTENCES = {
 
 
 def person() -> Person:
-    """Whoever is at this page.
+    """Return whoever is at this page.
 
     Raises:
         AuditorError: a sign-in is asked for and cannot be used.
@@ -59,12 +59,12 @@ def person() -> Person:
 
 
 def may(wanted: str) -> bool:
-    """Whether whoever is at this page has that role, or one that may do more."""
+    """Return whether whoever is at this page has that role, or one that may do more."""
     return person().may(wanted)
 
 
 def role(name: str) -> str:
-    """What somebody who signed in may do."""
+    """Return what somebody who signed in may do."""
     if _names(name, OWNERS, ""):
         return OWNER
     return REVIEWER if _names(name, REVIEWERS, EVERYBODY) else READER
@@ -98,12 +98,14 @@ def draw(found: Person) -> None:
 
 
 def opens(screen: str) -> bool:
-    """Whether whoever is here may open the screen, named as in the app's address (the first one ``home``)."""
+    """Return whether whoever is here may open the screen, named as in the app's address (the first one
+    ``home``).
+    """
     return may(SCREENS[screen])
 
 
 def uses_openid() -> bool:
-    """Whether people sign in by OpenID Connect.
+    """Return whether people sign in by OpenID Connect.
 
     Raises:
         AuditorError: a file of secrets is there and cannot be read: nobody is let in by mistake.
@@ -156,12 +158,12 @@ def told_by_proxy(values: list[str], header: str) -> str:
 
 
 def is_asked() -> bool:
-    """Whether people sign in at all, by either way."""
+    """Return whether people sign in at all, by either way."""
     return bool(os.environ.get(HEADER)) or uses_openid()
 
 
 def visitor(token: str | None) -> Person | None:
-    """Who holds a token that a page of this app was given; None where it opens nothing.
+    """Return who holds a token that a page of this app was given; None where it opens nothing.
 
     Where people sign in, the token of an app without is worth nothing. The role is that of now.
     """
@@ -172,7 +174,7 @@ def visitor(token: str | None) -> Person | None:
 
 
 def token() -> str:
-    """What this page sends with each request to our routes."""
+    """Return what this page sends with each request to our routes."""
     found = person()
     return access.token() if found.name is None else access.sign(found.name)
 

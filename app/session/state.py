@@ -70,7 +70,7 @@ def go_to_dataset(name: str) -> None:
 
 
 def address(**more: str) -> dict[str, str]:
-    """What every link carries: the chosen dataset and audit, and what more is said."""
+    """Return what every link carries: the chosen dataset and audit, and what more is said."""
     dataset = st.session_state.get(NEXT) or st.session_state.get(CHOSEN)
     if dataset is None:
         return more
@@ -132,7 +132,7 @@ def screen(title: str) -> tuple[Dataset, DeltaGenerator]:
 
 
 def is_for(title: str, dataset: Dataset) -> bool:
-    """Whether a screen about a dataset is about what this one's labels are."""
+    """Return whether a screen about a dataset is about what this one's labels are."""
     if dataset.task in PAGE_OF:
         return title in (AUDIT_TITLE, PAGE_OF[dataset.task][0])
     return title not in [one for one, _, _ in PAGE_OF.values()]
@@ -228,18 +228,19 @@ def split_code(split: str) -> str:
 
 
 def audit_number(audit: Audit) -> int:
-    """Which audit of its dataset it is, counted from 1."""
+    """Return which audit of its dataset it is, counted from 1."""
     return sum(one.id <= audit.id for one in readers.audits_of(audit.dataset_id))
 
 
 def audit_title(audit: Audit) -> str:
-    """How a list names an audit."""
+    """Return how a list names an audit."""
     engines = "1 engine" if len(audit.engines) == 1 else f"{len(audit.engines)} engines"
     return f"No. {audit_number(audit)} · {audit.preset} · {engines} · {audit.created_at:%d %b %H:%M}"
 
 
 def reviewer() -> str:
-    """Who reviews: as signed in, else of this session, else as this browser remembers it, else a guest of its own.
+    """Return who reviews: as signed in, else of this session, else as this browser remembers it, else a guest
+    of its own.
 
     Nobody is asked before the first verdict: the sidebar shows the name, which can be changed there.
     """

@@ -385,11 +385,11 @@ class Dataset:
         return str(engine)
 
     def noise_rate(self, audit_id: int | None = None) -> NoiseRate:
-        """How many labels are wrong: ``low``, ``point``, ``high``, ``kind`` and a ``sentence``."""
+        """Return how many labels are wrong: ``low``, ``point``, ``high``, ``kind`` and a ``sentence``."""
         return saying.noise_rate_now(self._audit(audit_id))
 
     def promises(self, audit_id: int | None = None) -> pd.DataFrame:
-        """What can be promised about lists of suspects, a row a level: max_fdr, num_flagged, sentence."""
+        """Return what can be promised about lists of suspects, a row a level: max_fdr, num_flagged, sentence."""
         found = saying.promises(saying.load(self._audit(audit_id).id))
         return pd.DataFrame(
             [
@@ -400,7 +400,7 @@ class Dataset:
         )
 
     def statements(self, audit_id: int | None = None) -> saying.Statements:
-        """What the audit and the people say about the whole dataset."""
+        """Return what the audit and the people say about the whole dataset."""
         return saying.statements(saying.load(self._audit(audit_id).id))
 
     def review(

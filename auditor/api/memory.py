@@ -139,7 +139,7 @@ def from_huggingface(
 
 
 def _can_be_saved(parts: Mapping[str, Any], image_column: str) -> bool:
-    """Whether ``save_to_disk`` keeps the images, and its folders tell the splits."""
+    """Return whether ``save_to_disk`` keeps the images, and its folders tell the splits."""
     are_images = all(type(part.features[image_column]).__name__ == "Image" for part in parts.values())
     return are_images and all(not split or split in SPLITS for split in parts)
 

@@ -15,7 +15,7 @@ LAYOUT = "{percentage:3.0f} % {bar} {desc}"
 
 @contextmanager
 def watching(progress: bool | OnProgress) -> Iterator[OnProgress | None]:
-    """What to tell the progress to.
+    """Yield what to tell the progress to.
 
     ``True`` shows a bar in a terminal or a notebook, and nothing where standard error is a file; ``False`` shows
     nothing; a function is called itself.
@@ -48,7 +48,7 @@ def watching(progress: bool | OnProgress) -> Iterator[OnProgress | None]:
 
 
 def _is_notebook() -> bool:
-    """Whether a kernel of Jupyter runs this process."""
+    """Return whether a kernel of Jupyter runs this process."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and hasattr(shell, "kernel")

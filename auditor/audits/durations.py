@@ -69,7 +69,9 @@ def planned(
 def _look(
     dataset: Dataset, source: FeatureSource, device: str, map_method: str
 ) -> tuple[dict[str, float], int]:
-    """What looking through a backbone takes (nothing where the features are there); how many engines read."""
+    """Return what looking through a backbone takes (nothing where the features are there); how many engines
+    read.
+    """
     seconds, num_features = features.embedding_seconds(
         dataset.id, dataset.num_samples, (dataset.channels, dataset.height, dataset.width), source, device
     )
@@ -198,7 +200,7 @@ def before(audit: Audit, stage: str, done: float, seconds_left: float | None) ->
 
 
 def _slower(expected: float, said: float, spent: float, done: float) -> float:
-    """How many times as long as said work takes: ``expected`` at first, later what was measured.
+    """Return how many times as long as said work takes: ``expected`` at first, later what was measured.
 
     Args:
         expected: before anything was measured.

@@ -52,7 +52,7 @@ def choose(
     views: int = features.DEFAULT_VIEWS,
     one: bool = False,
 ) -> tuple[FeatureSource | None, str]:
-    """What an audit looks through (``features.choose``), and a sentence for people: what it is, and why.
+    """Return what an audit looks through (``features.choose``), and a sentence for people: what it is, and why.
 
     Where nobody chose, here or in ``AUDITOR_BACKBONE``, weights that somebody fetched are taken; else those of the
     installation, unless the pixels tell more about the given labels: both side by side on a GPU or for up to
@@ -90,7 +90,7 @@ def _told_of(source: FeatureSource) -> str:
 def told(
     source: FeatureSource, dataset: Dataset, given: NDArray[np.int64] | NDArray[np.float64]
 ) -> tuple[float, float]:
-    """How likely labels that were left out are on these features and on the pixels, each a geometric mean.
+    """Return how likely labels that were left out are on these features and on the pixels, each a geometric mean.
 
     ``given``: (N,) classes, -1 where there is none; or numbers, NaN where there is none.
     """

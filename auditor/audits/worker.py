@@ -215,7 +215,7 @@ def train(
 
 
 def _specs(audit: Audit, dataset: Dataset, runs: Sequence[EngineRun], given: Path) -> list[TaskSpec]:
-    """What is left to train, as tasks."""
+    """Return what is left to train, as tasks."""
     if not runs:
         return []
     place = folders.of_audit(audit.id)

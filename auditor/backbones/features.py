@@ -94,7 +94,7 @@ def of_backbone(
 def choose(
     name: str | None, file: Path | None = None, *, side: int | None = None, views: int = DEFAULT_VIEWS
 ) -> FeatureSource | None:
-    """What an audit looks through: the backbone that is named, else the first whose weights are here.
+    """Return what an audit looks through: the backbone that is named, else the first whose weights are here.
 
     ``name`` may be ``NO_BACKBONE``, or several names with commas between: each network sees every image, and its
     numbers, divided by their deviation, stand beside the others'. None where the engines train on the images from
@@ -155,13 +155,13 @@ def check_weights(source: FeatureSource) -> None:
 
 
 def is_complete(dataset_id: int, source: FeatureSource) -> bool:
-    """Whether every row is there."""
+    """Return whether every row is there."""
     done = _done(folder(dataset_id, source))
     return done is not None and bool(done.all())
 
 
 def folder(dataset_id: int, source: FeatureSource) -> Path:
-    """Where these features lie."""
+    """Return where these features lie."""
     return folders.of_dataset(dataset_id) / FOLDER / source.key
 
 
@@ -312,7 +312,7 @@ class Rows:
 def embedding_seconds(
     dataset_id: int, num_rows: int, shape: tuple[int, int, int], source: FeatureSource, device: str
 ) -> tuple[float, int]:
-    """How long ``embed`` would take here, by a short test, and D, the features of one view.
+    """Return how long ``embed`` would take here, by a short test, and D, the features of one view.
 
     Args:
         dataset_id: whose folder they are kept in.
@@ -418,7 +418,7 @@ def _begin(place: Path, source: FeatureSource, num_rows: int) -> NDArray[np.bool
 
 
 def _done(place: Path) -> NDArray[np.bool_] | None:
-    """Which ranges are computed; None where nothing is, or where a file is damaged."""
+    """Return which ranges are computed; None where nothing is, or where a file is damaged."""
     try:
         done: NDArray[np.bool_] = np.load(place / "done.npy", allow_pickle=False)
     except (OSError, ValueError, EOFError):

@@ -170,7 +170,7 @@ def get(name: str, *, on_offer: Callable[[Offer], bool] | None = None, progress:
 
 
 def offer(name: str) -> Offer:
-    """What the hub has of ``name``; asks the hub, downloads nothing.
+    """Return what the hub has of ``name``; asks the hub, downloads nothing.
 
     Raises:
         WeightsError: it cannot be reached or has none.
@@ -287,7 +287,7 @@ def _in_installation(shelved: Shelved | None) -> Weights | None:
 
 
 def _torch_cache(url: str) -> Path:
-    """Where torch's own client keeps the file (``torch.hub.get_dir``, without loading torch)."""
+    """Return where torch's own client keeps the file (``torch.hub.get_dir``, without loading torch)."""
     caches = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
     home = Path(os.environ.get("TORCH_HOME") or caches / "torch").expanduser()
     return home / "hub" / "checkpoints" / url.rpartition("/")[2]

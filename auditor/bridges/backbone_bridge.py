@@ -48,7 +48,7 @@ def _as_audit_errors() -> Iterator[None]:
 
 
 def input_config(name: str, *, side: int | None = None, views: int = 1) -> InputConfig:
-    """How a backbone wants its images. Builds no network.
+    """Return how a backbone wants its images. Builds no network.
 
     Raises:
         AuditFailedError: unknown backbone, or views that there are not.
@@ -107,7 +107,7 @@ def probe(
 
 
 def source(name: str) -> Source:
-    """Where the library has the weights of ``name`` from; asks nobody.
+    """Return where the library has the weights of ``name`` from; asks nobody.
 
     Raises:
         AuditFailedError: unknown backbone.
@@ -190,7 +190,7 @@ def reduce_features(
 
 
 def expected_directions() -> int:
-    """How many numbers of a sample engines read, as long as nobody has reduced its features."""
+    """Return how many numbers of a sample engines read, as long as nobody has reduced its features."""
     from engines.noise_model.reduction import EXPECTED
 
     return EXPECTED

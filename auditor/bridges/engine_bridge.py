@@ -99,7 +99,7 @@ def _in_order() -> list[EngineSpec]:
 
 
 def has_field(engine: str, field: str) -> bool:
-    """Whether the engine's config has that field."""
+    """Return whether the engine's config has that field."""
     from engines.registry import ENGINES
 
     return field in {each.name for each in dataclasses.fields(ENGINES[engine].config_type)}
@@ -111,7 +111,7 @@ def engines_on(labels: str) -> list[str]:
 
 
 def needs_features(engine: str) -> bool:
-    """Whether the engine works on features of a backbone only."""
+    """Return whether the engine works on features of a backbone only."""
     from engines.registry import ENGINES
 
     return ENGINES[engine].needs_features
@@ -169,7 +169,7 @@ def _meanings(config_type: type) -> dict[str, str]:
 
 
 def typed_value(text: str) -> Any:
-    """What a person typed as the value of a field: JSON where it can be read as that, else text."""
+    """Return what a person typed as the value of a field: JSON where it can be read as that, else text."""
     try:
         found = json.loads(text, parse_constant=lambda name: name)  # no catalog stores NaN or Infinity
         return text if isinstance(found, float) and not math.isfinite(found) else found
@@ -217,7 +217,7 @@ def trust_columns() -> dict[str, str]:
 
 
 def column_meanings() -> dict[str, str]:
-    """What each column of an export that an engine fills means, by its name in their order."""
+    """Return what each column of an export that an engine fills means, by its name in their order."""
     from engines.registry import ENGINES
 
     signals = {column: ENGINES[engine].signals[name] for column, (engine, name) in signal_columns().items()}
@@ -234,7 +234,7 @@ def refused_cards() -> list[str]:
 
 
 def is_on_cpu() -> bool:
-    """Whether ``auto`` means the CPU here."""
+    """Return whether ``auto`` means the CPU here."""
     from engines.shared.device import resolve_device
 
     return resolve_device("auto").type == "cpu"
@@ -524,7 +524,9 @@ def _check_kinds(engine: str, config_type: type, values: Mapping[str, Any]) -> N
 
 
 def _kinds(config_type: type) -> dict[str, list[tuple[type, str]]]:
-    """What each field takes, with the word for it; empty where ``KINDS`` has none and only the config checks."""
+    """Return what each field takes, with the word for it; empty where ``KINDS`` has none and only the config
+    checks.
+    """
     hints = get_type_hints(config_type)
     found = {}
     for field in dataclasses.fields(config_type):
@@ -545,7 +547,7 @@ def estimated_seconds(
     num_features: int | None = None,
     num_threads: Mapping[str, int] | None = None,
 ) -> dict[str, float]:
-    """How long each engine's training takes on this machine, which is measured for a moment.
+    """Return how long each engine's training takes on this machine, which is measured for a moment.
 
     Args:
         planned: configs by engine, as ``configs`` returns them.
@@ -603,7 +605,7 @@ def estimated_seconds(
 
 
 def resolve_device(device: str) -> str:
-    """What ``auto``, ``cpu`` or ``cuda`` means here.
+    """Return what ``auto``, ``cpu`` or ``cuda`` means here.
 
     Raises:
         AuditFailedError: there is no such device.

@@ -45,7 +45,7 @@ def connect() -> Any:
 
 
 def missing() -> str:
-    """What FiftyOne lacks to start, in one line with the remedy; empty where nothing is missing."""
+    """Return what FiftyOne lacks to start, in one line with the remedy; empty where nothing is missing."""
     try:
         _refuse_what_cannot_start()
     except FiftyOneError as error:

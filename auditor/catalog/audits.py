@@ -138,7 +138,8 @@ def record_epoch(session: Session, epoch: Epoch) -> None:
 
 
 def state(session: Session, audit: Audit) -> str:
-    """What a person should be told: the status, or ``dead`` where nobody works on an audit under way any more.
+    """Return what a person should be told: the status, or ``dead`` where nobody works on an audit under way
+    any more.
 
     One that was planned and not started counts as dead after a while of silence.
     """

@@ -265,7 +265,7 @@ def _refuse_full() -> None:
 
 
 def _is_without_datasets() -> bool:
-    """Whether the catalog was only opened so far; a damaged one counts as one with datasets."""
+    """Return whether the catalog was only opened so far; a damaged one counts as one with datasets."""
     try:
         with db.session() as session:
             return session.execute(select(DatasetTable.id)).first() is None

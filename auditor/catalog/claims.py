@@ -48,7 +48,7 @@ def give_up(session: Session, dataset_id: int | None, reviewer: str) -> None:
 def holders(
     session: Session, dataset_id: int, sample_ids: Sequence[int], *, apart_from: str
 ) -> dict[int, str]:
-    """Who else looks at these samples at this moment, by sample_id."""
+    """Return who else looks at these samples at this moment, by sample_id."""
     found: dict[int, str] = {}
     for start in range(0, len(sample_ids), AT_ONCE):
         part = list(sample_ids[start : start + AT_ONCE])

@@ -185,13 +185,13 @@ def by_id(session: Session, dataset_id: int) -> Dataset:
 
 
 def has(session: Session, dataset_id: int) -> bool:
-    """Whether a dataset of that number is registered."""
+    """Return whether a dataset of that number is registered."""
     this = select(DatasetTable.id).where(DatasetTable.id == dataset_id, DatasetTable.status != REMOVING)
     return session.exec(this).first() is not None
 
 
 def has_uuid(session: Session, uuid: str) -> bool:
-    """Whether a dataset of that UUID is registered."""
+    """Return whether a dataset of that UUID is registered."""
     this = select(DatasetTable.id).where(DatasetTable.uuid == uuid, IS_READY)
     return session.exec(this).first() is not None
 
@@ -217,7 +217,7 @@ def lock(session: Session, dataset_id: int) -> None:
 
 
 def exists(session: Session, name: str) -> bool:
-    """Whether a dataset of that name is registered."""
+    """Return whether a dataset of that name is registered."""
     return (
         session.exec(select(DatasetTable.id).where(DatasetTable.name == name, IS_READY)).first() is not None
     )
@@ -237,7 +237,7 @@ def names(session: Session) -> list[str]:
 
 
 def owned(session: Session, name: str) -> Owned:
-    """What belongs to the dataset of that name, read so that damage in other cells does no harm.
+    """Return what belongs to the dataset of that name, read so that damage in other cells does no harm.
 
     Raises:
         NotFoundError: there is none; the text names the nearest spelling.
@@ -249,7 +249,7 @@ def owned(session: Session, name: str) -> Owned:
 
 
 def owned_unseen(session: Session, uuid: str) -> Owned | None:
-    """What belongs to the dataset of that UUID that nobody sees; None where there is none."""
+    """Return what belongs to the dataset of that UUID that nobody sees; None where there is none."""
     return _owned(session, and_(DatasetTable.uuid == uuid, ~IS_READY))
 
 
@@ -265,7 +265,7 @@ def _owned(session: Session, where: Any) -> Owned | None:
 
 
 def sources(session: Session, *, but: str) -> list[str]:
-    """What each dataset but that of a UUID was imported from, or is being."""
+    """Return what each dataset but that of a UUID was imported from, or is being."""
     return list(session.exec(select(DatasetTable.source).where(DatasetTable.uuid != but)))
 
 
@@ -298,7 +298,7 @@ def trusted_in_source(session: Session, dataset_id: int) -> NDArray[np.bool_]:
 
 
 def num_in_question(session: Session, dataset_id: int) -> int:
-    """How many samples are labeled and not trusted in the source; counted without reading them."""
+    """Return how many samples are labeled and not trusted in the source; counted without reading them."""
     return int(session.exec(select(func.count()).where(_is_in_question(dataset_id))).one())
 
 

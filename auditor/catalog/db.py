@@ -95,14 +95,15 @@ def ask(
 
 
 def _is_damaged_value(error: ValueError) -> bool:
-    """Whether a cell of the catalog does not hold what its column promises."""
+    """Return whether a cell of the catalog does not hold what its column promises."""
     if isinstance(error, json.JSONDecodeError):
         return True
     return "isoformat" in str(error) or "datetime" in str(error)
 
 
 def damaged_value() -> str | None:
-    """Where a SQLite catalog holds a value of another kind than its column's, with the remedy; None where nowhere.
+    """Return where a SQLite catalog holds a value of another kind than its column's, with the remedy; None
+    where nowhere.
 
     SQLite stores any value in any column. To be asked after an error, for it reads everything.
     """

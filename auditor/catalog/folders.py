@@ -48,7 +48,7 @@ def write_manifest(folder: Path, uuid: str, **about: Any) -> None:
 
 
 def manifest(folder: Path) -> dict[str, Any]:
-    """What the folder's manifest says; empty where there is none that can be read."""
+    """Return what the folder's manifest says; empty where there is none that can be read."""
     try:
         found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):

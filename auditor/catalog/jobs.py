@@ -116,7 +116,9 @@ def beat(session: Session, job_id: int, **values: Any) -> bool:
 
 
 def is_taken(session: Session, job_id: int) -> bool:
-    """Whether the job is another process's by now: this one was taken for dead, and somebody went on with it."""
+    """Return whether the job is another process's by now: this one was taken for dead, and somebody went on
+    with it.
+    """
     row = session.execute(select(JobTable.pid, JobTable.host).where(JobTable.id == job_id)).first()
     return row is not None and tuple(row) != (os.getpid(), this_host())
 
@@ -127,25 +129,25 @@ def remove(session: Session, job_id: int) -> None:
 
 
 def state(job: Job) -> str:
-    """What a person should be told: the status, or ``dead`` where nobody works on the job any more."""
+    """Return what a person should be told: the status, or ``dead`` where nobody works on the job any more."""
     return "dead" if job.status in AT_WORK and not lives(job) else job.status
 
 
 def lives(job: Job) -> bool:
-    """Whether somebody works on the job: its process where it can be seen, else its heartbeat tells."""
+    """Return whether somebody works on the job: its process where it can be seen, else its heartbeat tells."""
     if job.pid is not None and job.host == this_host():
         return process_lives(job.pid, job.process_started)
     return is_recent(job.heartbeat_at or job.created_at)
 
 
 def is_recent(moment: datetime) -> bool:
-    """Whether a sign of life from then still counts."""
+    """Return whether a sign of life from then still counts."""
     return datetime.now(tz=UTC) - moment <= timedelta(seconds=SILENCE_S)
 
 
 @functools.cache
 def this_host() -> str:
-    """Where a process number means the same process: this machine, and on it the container."""
+    """Return where a process number means the same process: this machine, and on it the container."""
     try:
         # Containers may share the machine's name, or its home folder, but not the numbers of its processes; and
         # machines may have the same name, but not the same boot.

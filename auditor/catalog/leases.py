@@ -54,7 +54,7 @@ def names(session: Session) -> list[str]:
 
 
 def is_gone(session: Session, name: str) -> bool:
-    """Whether the lease has a holder that is gone; cheap and without a lock."""
+    """Return whether the lease has a holder that is gone; cheap and without a lock."""
     row = session.get(LeaseTable, name, populate_existing=True)
     return row is not None and not _lives(row)
 

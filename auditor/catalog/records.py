@@ -171,7 +171,7 @@ class AuditSummary:
 
     @property
     def is_order_alone(self) -> bool:
-        """Whether nobody is pooled and nothing is verified: there is an order then and no cut."""
+        """Return whether nobody is pooled and nothing is verified: there is an order then and no cut."""
         return self.weights == {} and self.error_probability_is_guess
 
     def as_json(self) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def undo(session: Session, taken_back: Review, reviewer: str, *, source: str | N
 
 
 def outcomes(session: Session, dataset_id: int, sample_ids: Sequence[int] | None = None) -> dict[int, Review]:
-    """What counts now by sample_id, of the named samples or of all.
+    """Return what counts now by sample_id, of the named samples or of all.
 
     See ``counting``; what is in dispute has the decision ``DISPUTED`` and changes no label.
     """
@@ -130,7 +130,7 @@ def newest(session: Session, dataset_id: int) -> int:
 
 
 def num_since(session: Session, dataset_id: int, after: int) -> int:
-    """How many rows of the log came after the row with that number."""
+    """Return how many rows of the log came after the row with that number."""
     number = ReviewTable.__table__.c.id
     later = select(func.count()).where(ReviewTable.dataset_id == dataset_id, number > after)
     return int(session.exec(later).one())
@@ -157,7 +157,7 @@ def opinions(session: Session, dataset_id: int, sample_id: int) -> list[Review]:
 
 
 def overruled(session: Session, dataset_id: int, reviewer: str, *, after: int) -> list[Review]:
-    """What others decided differently on samples that the reviewer had decided, after the row ``after``.
+    """Return what others decided differently on samples that the reviewer had decided, after the row ``after``.
 
     Only looks at suspects whose word counts now, the oldest first.
     """
@@ -222,7 +222,7 @@ def frame(rows: Sequence[Review]) -> pd.DataFrame:
 
 
 def counting(rows: Sequence[Review]) -> Review | None:
-    """What counts for a sample after these rows of its log, the oldest first; None where all was taken back.
+    """Return what counts for a sample after these rows of its log, the oldest first; None where all was taken back.
 
     A look that was clear counts before every blind verdict of the same person, and before the earlier ones of
     others. A later one of somebody else that differs overrules nobody: the label is in dispute, as it is between
@@ -261,7 +261,9 @@ def verdicts_of(rows: Sequence[Review]) -> list[Review]:
 
 
 def _says(row: Review) -> tuple[str, int | None]:
-    """What a decision says of the label, whatever the reason: without the number and the regions of a mask."""
+    """Return what a decision says of the label, whatever the reason: without the number and the regions of a
+    mask.
+    """
     return (EXCLUDE, None) if row.decision in EXCLUDING else (row.decision, row.label)
 
 

@@ -221,7 +221,7 @@ def _decided(one: Review | None) -> tuple[Any, ...]:
 
 
 def count(session: Session, audit: Audit, where: SuspectFilter) -> int:
-    """How many samples the filter leaves."""
+    """Return how many samples the filter leaves."""
     return int(session.execute(_filtered(session, audit, where, [func.count()])).scalar_one())
 
 
@@ -232,7 +232,8 @@ def count_undecided(session: Session, audit: Audit, where: SuspectFilter, whole:
 
 
 def pair_counts(session: Session, audit: Audit, where: SuspectFilter | None = None) -> pd.DataFrame:
-    """What a filter leaves by class pair, the most frequent first; without a filter all label issues of the audit.
+    """Return what a filter leaves by class pair, the most frequent first; without a filter all label issues
+    of the audit.
 
     Columns: given_label, suggested_label, count, and expected, how many of them are wrong by the audit.
     """

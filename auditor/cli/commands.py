@@ -372,7 +372,7 @@ def _features(
     column: str | None,
     one: bool = False,
 ) -> tuple[FeatureSource | None, str]:
-    """What the options of ``audit`` say about features, and a sentence about it, which may be empty."""
+    """Return what the options of ``audit`` say about features, and a sentence about it, which may be empty."""
     from auditor import api
     from auditor.audits import usual_features
     from auditor.backbones import features

@@ -33,7 +33,7 @@ class Check:
 
     @property
     def mark(self) -> str:
-        """How the line begins."""
+        """Return how the line begins."""
         return {"ok": "ok      ", "missing": "missing ", "broken": "BROKEN  "}[self.state]
 
     @property
@@ -79,7 +79,7 @@ def _packages() -> Check:
 
 
 def _extras() -> Check:
-    """Which of the optional packages are here, by the extra that brings them."""
+    """Return which of the optional packages are here, by the extra that brings them."""
     try:
         metadata = importlib.metadata.metadata("label-auditor")
         needs = [Requirement(need) for need in importlib.metadata.requires("label-auditor") or []]

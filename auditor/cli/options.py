@@ -58,7 +58,7 @@ class Commands(click.Group):
 
 @contextmanager
 def _spelled() -> Iterator[None]:
-    """What was typed wrongly is repeated on the terminal, but moves no cursor there."""
+    """Repeat on the terminal what was typed wrongly, but move no cursor there."""
     try:
         yield
     except click.UsageError as error:
@@ -177,7 +177,7 @@ def writing(out: Path) -> Iterator[None]:
 
 
 def reviewer_or_login(reviewer: str | None) -> str:
-    """Who decided: as the option says, else who is logged in.
+    """Return who decided: as the option says, else who is logged in.
 
     Raises:
         AuditorError: the system knows no name for this user, as in some containers.

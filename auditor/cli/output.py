@@ -404,7 +404,7 @@ def _audit_status(audit: Audit) -> dict[str, Any]:
 
 
 def _how_far(audit: Mapping[str, Any]) -> str:
-    """What stopped an audit, or how far each engine under way is."""
+    """Return what stopped an audit, or how far each engine under way is."""
     if audit["error"]:
         return f": {audit['error']}"
     engines = (

@@ -219,7 +219,7 @@ class _Watch:
 
     @property
     def stopped(self) -> str:
-        """What whoever stopped it is told."""
+        """Return what whoever stopped it is told."""
         done = f"Stopped after {self._num_done} of {self._total} trainings"
         return f"{done}; {GO_ON} and it continues where it stopped."
 

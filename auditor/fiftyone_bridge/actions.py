@@ -29,7 +29,7 @@ DONE = {KEEP: "kept", RELABEL: "took the suggestion for", EXCLUDE: "excluded"}
 
 
 def reviewer_of_app() -> str:
-    """Who decides in the App: whom ``open`` named, else the login name."""
+    """Return who decides in the App: whom ``open`` named, else the login name."""
     return os.environ.get(REVIEWER) or getpass.getuser()
 
 

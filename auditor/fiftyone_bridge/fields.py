@@ -214,7 +214,7 @@ def image_paths(dataset: Dataset) -> Iterator[str]:
 def review_document(
     counting: Review | None, verdict: Review | None, given: str | None, labels: Labels
 ) -> dict[str, Any] | None:
-    """What a person decided as FiftyOne keeps it, ``verdict`` being the blind one; None where nobody did."""
+    """Return what a person decided as FiftyOne keeps it, ``verdict`` being the blind one; None where nobody did."""
     if counting is None and verdict is None:
         return None
     found: dict[str, Any] = {"_cls": "DynamicEmbeddedDocument", **dict.fromkeys(REVIEW_FIELDS)}
@@ -248,7 +248,9 @@ def brain_scores(
 def map_and_embeddings(
     columns: Columns,
 ) -> tuple[str, NDArray[np.float32], NDArray[np.float32]] | None:
-    """What they come from, for people, a map (N, 2) and embeddings (N, D): of the features, or the first engine."""
+    """Return what they come from, for people, a map (N, 2) and embeddings (N, D): of the features, or the
+    first engine.
+    """
     for name in arrays.maps_of(columns.audit.id):
         is_features = name == arrays.FEATURES
         called = arrays.features_title(columns.audit) if is_features else f"the engine {name}"

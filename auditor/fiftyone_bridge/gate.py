@@ -58,7 +58,7 @@ class Gate:
             await answer(scope, receive, _with_headers(send))
 
     def _answer(self, scope: Scope) -> Response | None:
-        """What is said in FiftyOne's place, or None where FiftyOne may answer."""
+        """Return what is said in FiftyOne's place, or None where FiftyOne may answer."""
         headers = [(name.lower(), value.decode("latin-1")) for name, value in scope["headers"]]
         named = [value for name, value in headers if name == b"host"]
         origins = [value for name, value in headers if name == b"origin"]
@@ -96,7 +96,7 @@ class Gate:
         return any(secrets.compare_digest(one.encode(), self._token.encode()) for one in given)
 
     def passes_media(self, query: str) -> bool:
-        """Whether a request for a file names one below the roots, links followed."""
+        """Return whether a request for a file names one below the roots, links followed."""
         wanted = QueryParams(query).getlist(FILE)
         if len(wanted) != 1:
             return False

@@ -65,7 +65,7 @@ class Labels:
 
     @property
     def known(self) -> Mapping[str, Value]:
-        """What a text may be, and what it stands for: a class's place, or the number."""
+        """Return what a text may be, and what it stands for: a class's place, or the number."""
         return AnyNumber() if self.is_numeric else {name: place for place, name in enumerate(self.names)}
 
     def document_type(self, fiftyone: Any) -> Any:
@@ -73,7 +73,7 @@ class Labels:
         return fiftyone.Regression if self.is_numeric else fiftyone.Classification
 
     def text(self, stored: Any) -> str | None:
-        """What FiftyOne holds as text."""
+        """Return what FiftyOne holds as text."""
         if stored is None or not self.is_numeric:
             return None if stored is None else str(stored)
         return number_text(float(stored))
@@ -125,7 +125,7 @@ class Labels:
         return " | ".join(self.names[label] for label in labels) or None
 
     def cleaned(self, counting: Review | None, given: str | None) -> str | None:
-        """What the export would write after what counts now; None where it leaves the sample out."""
+        """Return what the export would write after what counts now; None where it leaves the sample out."""
         if counting is None:
             return given
         if counting.decision in EXCLUDING:
@@ -133,7 +133,7 @@ class Labels:
         return (self.decided(counting) or given) if counting.decision == RELABEL else given
 
     def seen(self, verdict: Review | None, given: str | None) -> str | None:
-        """What was seen on a random draw, or the verdict that names no label: ``exclude``, ``unsure``."""
+        """Return what was seen on a random draw, or the verdict that names no label: ``exclude``, ``unsure``."""
         if verdict is None:
             return None
         if verdict.decision == KEEP:
@@ -240,7 +240,7 @@ class MaskLabels(Labels):
         return [f"mask {sample_id}" for sample_id in range(self.dataset.num_samples)]
 
     def suggested(self, audit_id: int) -> list[str | None]:
-        """What an audit suggests of all samples; None where it doubts no region."""
+        """Return what an audit suggests of all samples; None where it doubts no region."""
         found: list[str | None] = []
         for sample_id in range(self.dataset.num_samples):
             regions = deciding.regions_of(self.dataset, audit_id, sample_id)
@@ -249,13 +249,13 @@ class MaskLabels(Labels):
         return found
 
     def predicted(self, audit_id: int, engine: str) -> list[str | None]:
-        """What an engine predicts for all samples."""
+        """Return what an engine predicts for all samples."""
         return [
             f"mask {sample_id}, audit {audit_id}, {engine}" for sample_id in range(self.dataset.num_samples)
         ]
 
     def decided(self, row: Review | None) -> str | None:
-        """What a decision makes of the mask, where it takes regions."""
+        """Return what a decision makes of the mask, where it takes regions."""
         if row is None or not row.labels or row.audit_id is None:
             return None
         return f"mask {row.sample_id}, audit {row.audit_id}: {', '.join(map(str, row.labels))}"
@@ -268,18 +268,18 @@ class MaskLabels(Labels):
         return {KEEP: "right", RELABEL: "wrong"}.get(verdict.decision, verdict.decision)
 
     def columns(self, value: Value | None) -> dict[str, Any]:
-        """What is taken as a decision holds it."""
+        """Return what is taken as a decision holds it."""
         if not isinstance(value, tuple):
             return {}
         return {"audit_id": value[0], "labels": list(value[1])}
 
     def of_value(self, value: Value) -> str:
-        """What is taken, in words."""
+        """Return what is taken, in words."""
         assert isinstance(value, tuple)
         return f"regions {', '.join(map(str, value[1]))} of audit {value[0]}"
 
     def value(self, row: Review) -> Value | None:
-        """What a decision takes."""
+        """Return what a decision takes."""
         return (row.audit_id, tuple(row.labels)) if row.labels and row.audit_id is not None else None
 
     def _inner(self, square: NDArray[Any], sample_id: int) -> NDArray[Any]:

@@ -63,7 +63,7 @@ def decision_tags(tags: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def has_changed(base: Base, tags: tuple[str, ...], label: str | None, cleaned: str | None) -> bool:
-    """Whether a person changed the decision tags or one of the labels since the base."""
+    """Return whether a person changed the decision tags or one of the labels since the base."""
     return set(tags) != set(base.tags) or label != base.label or cleaned != base.cleaned
 
 
@@ -86,7 +86,7 @@ def understand(
     suggested: str | None,
     classes: Mapping[str, Any],
 ) -> Said:
-    """What the changed tags and label of one sample mean.
+    """Return what the changed tags and label of one sample mean.
 
     An edited label is a correction, or a confirmation where it is set back to the given one. The tag
     ``relabel`` alone takes the suggestion. Of several tags the one that was set last counts. A tag

@@ -16,7 +16,7 @@ ADDRESS = "127.0.0.1"
 
 
 def folder() -> Path:
-    """Where everything of FiftyOne lies in the home."""
+    """Return where everything of FiftyOne lies in the home."""
     return settings().home / "fiftyone"
 
 
@@ -41,7 +41,7 @@ def alone(what: str) -> Iterator[None]:
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on the port."""
+    """Return whether a server could listen on the port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

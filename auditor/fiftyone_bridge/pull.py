@@ -77,7 +77,7 @@ class Pulled:
 
     @property
     def sentence(self) -> str:
-        """What came, in one sentence."""
+        """Return what came, in one sentence."""
         done = ", ".join(f"{count} {decision}" for decision, count in sorted(self.counts.items()) if count)
         listed = f"; please look at {len(self.listed)}" if self.listed else ""
         return f"{done or 'nothing new'}{listed}."

@@ -309,7 +309,7 @@ def _declare_masks(fiftyone: Any, target: Any, labels: MaskLabels, fields: Seque
 
 
 def _about(field: str, columns: Columns, runs: Mapping[str, int]) -> str:
-    """What a field means, and of which audit its values are: ``runs`` names that of each engine."""
+    """Return what a field means, and of which audit its values are: ``runs`` names that of each engine."""
     about = DESCRIPTIONS.get(field) or columns_of_export.description(field)
     if field in (INDEX, BASE, GIVEN, "given_label", "split", "cleaned") or field.startswith("duplicate_"):
         return about

@@ -33,7 +33,7 @@ class Here:
 
 
 def label_field(samples: Any) -> str:
-    """Where the given labels are: a field of the user's own in a dataset that was imported from FiftyOne."""
+    """Return where the given labels are: a field of the user's own in a dataset that was imported from FiftyOne."""
     return str((samples.info or {}).get(MARK, {}).get("label_field", GIVEN))
 
 
@@ -70,7 +70,7 @@ def read_samples(samples: Any, labels: Labels) -> Here:
 
 
 def base_of(standing: Review | None, label: str | None, cleaned: str | None) -> Base:
-    """What is remembered on a sample that shows the current decision."""
+    """Return what is remembered on a sample that shows the current decision."""
     return Base(wanted_tags(standing), label, None if standing is None else standing.id, cleaned)
 
 

@@ -113,7 +113,7 @@ def _views(fiftyone: Any, target: Any, columns: Columns) -> list[str]:
 
 
 def slug_of(fiftyone: Any, target: Any, view: str) -> str:
-    """How the App's address names a saved view of ours ("" where it is not there)."""
+    """Return how the App's address names a saved view of ours ("" where it is not there)."""
     names = [name for name in target.list_saved_views() if name == view or name.startswith(f"{view} (")]
     return _slug(fiftyone, names[0]) if names else ""
 

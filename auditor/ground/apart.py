@@ -100,7 +100,7 @@ class Apart:
 
     @property
     def is_of_now(self) -> bool:
-        """Whether a new one would be the same: the environment names homes, stores and who may read them."""
+        """Return whether a new one would be the same: the environment names homes, stores and who may read them."""
         return self._environment is None or self._environment == os.environ
 
     def call(self, function: Callable[Args, Answer], *args: Args.args, **kwargs: Args.kwargs) -> Answer:
@@ -152,7 +152,7 @@ class Apart:
         return self._code
 
     def _how(self) -> str:
-        """Why it ended, as what a sentence about a file goes on with."""
+        """Return why it ended, as what a sentence about a file goes on with."""
         code = self.kill()
         named = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         if named == "SIGPROF":
@@ -316,5 +316,5 @@ def call(function: Callable[Args, Answer], *args: Args.args, **kwargs: Args.kwar
 
 
 def is_apart() -> bool:
-    """Whether this process is one apart."""
+    """Return whether this process is one apart."""
     return _is_apart

@@ -67,7 +67,7 @@ def open_below(root: str | os.PathLike[str], location: str) -> IO[bytes]:
 
 
 def _path_of(descriptor: int, opened: str) -> str:
-    """Where the opened file lies."""
+    """Return where the opened file lies."""
     if sys.platform == "linux":
         return os.readlink(f"/proc/self/fd/{descriptor}")
     if sys.platform == "darwin":
@@ -76,7 +76,9 @@ def _path_of(descriptor: int, opened: str) -> str:
 
 
 def is_part_of(file: str | os.PathLike[str], place: str) -> bool:
-    """Whether what is there at ``file`` is the file or folder ``place`` or lies below it, by whatever links."""
+    """Return whether what is there at ``file`` is the file or folder ``place`` or lies below it, by whatever
+    links.
+    """
     place = os.path.expanduser(place)
     if not (os.path.exists(file) and os.path.exists(place)):
         return False
@@ -228,7 +230,7 @@ def read_npy(path: Path, *, mapped: bool = True) -> NDArray[Any]:
 
 
 def _what_is_wrong(path: Path) -> str:
-    """Why NumPy cannot read a file, in a few words."""
+    """Return why NumPy cannot read a file, in a few words."""
     with path.open("rb") as file:
         try:
             version = np.lib.format.read_magic(file)
@@ -370,7 +372,7 @@ def _lock(descriptor: int) -> None:
 
 
 def _is_held(path: str) -> bool:
-    """Whether a writer that lives holds the file or folder; where nobody can tell, it does."""
+    """Return whether a writer that lives holds the file or folder; where nobody can tell, it does."""
     if fcntl is None:
         return False  # Windows removes no file that is open
     try:

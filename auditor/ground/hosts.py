@@ -16,7 +16,7 @@ PLACE = re.compile(r"(\[[^\[\]@]*\]|[^\[\]@:]*)(:[0-9]*)?")
 
 
 def admits(hosts: list[str], origins: list[str], configured: Collection[str] = ()) -> bool:
-    """Whether a request with these headers may pass: one host of ours, and at most one origin, of ours too.
+    """Return whether a request with these headers may pass: one host of ours, and at most one origin, of ours too.
 
     ``configured``: other names, in small letters, by which this machine is reached; with a port where browsers
     use one that a proxy does not pass on.
@@ -34,7 +34,7 @@ def admits(hosts: list[str], origins: list[str], configured: Collection[str] = (
 
 
 def is_loopback(name: str) -> bool:
-    """Whether a host's name or address is this machine and nothing else."""
+    """Return whether a host's name or address is this machine and nothing else."""
     if name == "localhost":
         return True
     try:

@@ -56,7 +56,7 @@ class Spellings:
         return found
 
     def remarks(self) -> list[str]:
-        """Which names were taken for others."""
+        """Return which names were taken for others."""
         said = ", ".join(f"{name!r} is {found!r}" for name, found in self._taken.items())
         return [f"{self._what} that look alike are one: {said}."] if said else []
 

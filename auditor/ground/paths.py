@@ -36,7 +36,7 @@ class Paths:
         self._by_number: dict[str, list[str]] = defaultdict(list)
 
     def __contains__(self, text: str) -> bool:
-        """Whether a file is called exactly so."""
+        """Return whether a file is called exactly so."""
         return text in self._names
 
     def find(self, text: str) -> str | None:
@@ -56,7 +56,7 @@ class Paths:
                 self._by_stem[UPLOADED.sub("", stem, count=1)].append(name)
 
     def hint(self, text: str) -> str:
-        """Which files are nearly called so, for a message; empty where none is."""
+        """Return which files are nearly called so, for a message; empty where none is."""
         several = self._best(text) or self._by_stem.get(_parts(text)[1], [])
         if not several:
             return ""
@@ -82,7 +82,7 @@ class Paths:
 
 
 def _agreement(wanted: list[str], own: list[str]) -> int | None:
-    """How many folders are the same; None where one path does not end like the other."""
+    """Return how many folders are the same; None where one path does not end like the other."""
     count = min(len(wanted), len(own))
     if wanted[len(wanted) - count :] != own[len(own) - count :]:
         return None

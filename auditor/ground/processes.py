@@ -22,7 +22,7 @@ NICENESS = 5
 
 
 def started(pid: int | None = None) -> float:
-    """When a process (default: this one) began, in seconds: on Linux since the boot, elsewhere since 1970.
+    """Return when a process (default: this one) began, in seconds: on Linux since the boot, elsewhere since 1970.
 
     Linux works the other one out from its clock: it changes for every process when somebody sets the clock.
 
@@ -40,7 +40,7 @@ def started(pid: int | None = None) -> float:
 
 
 def process_lives(pid: int, began: float | None) -> bool:
-    """Whether the process of that number still is the one that began at ``began`` (``started``)."""
+    """Return whether the process of that number still is the one that began at ``began`` (``started``)."""
     try:
         is_same = began is None or abs(started(pid) - began) < 2
         return is_same and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
@@ -56,7 +56,7 @@ def between_forks() -> Iterator[None]:
 
 
 def may_fork() -> bool:
-    """Whether no thread of this process could be in the middle of something while it forks."""
+    """Return whether no thread of this process could be in the middle of something while it forks."""
     others = [thread for thread in threading.enumerate() if thread is not threading.current_thread()]
     return all(thread.name == BETWEEN_FORKS for thread in others)
 

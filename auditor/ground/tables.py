@@ -90,7 +90,9 @@ def _is_nested(cell: object) -> bool:
 
 
 def is_place(text: str) -> bool:
-    """Whether the cell is a number that a sample or a draw can have: plain digits, and not thousands of them."""
+    """Return whether the cell is a number that a sample or a draw can have: plain digits, and not thousands
+    of them.
+    """
     return PLACE.fullmatch(text) is not None
 
 
@@ -108,7 +110,7 @@ def unquoted(text: str) -> str:
 
 
 def readings(cell: str) -> tuple[str, str]:
-    """What a cell may mean: the text without the quote of ``quoted``, or exactly what it says.
+    """Return what a cell may mean: the text without the quote of ``quoted``, or exactly what it says.
 
     For files in which people type class names of their own accord, with or without the quote.
     """

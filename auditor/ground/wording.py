@@ -26,7 +26,7 @@ def plural(number: int, noun: str, verb: str = "") -> str:
 
 
 def kind_of_labels(task: str, num_classes: int) -> str:
-    """What the labels are: ``10 classes``, ``masks of 3 classes`` or ``numbers``."""
+    """Return what the labels are: ``10 classes``, ``masks of 3 classes`` or ``numbers``."""
     if task == CLASSIFICATION:
         return plural(num_classes, "class")
     return LABELS[task] if task == REGRESSION else f"{LABELS[task]} of {plural(num_classes, 'class')}"

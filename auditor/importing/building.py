@@ -288,14 +288,16 @@ def _several(
 
 
 def problem_of(info: SourceInfo, line: list[Any], text: str) -> Problem:
-    """What is wrong with a staged row."""
+    """Return what is wrong with a staged row."""
     if line[ROW] is None:
         return Problem(line[FILEPATH], None, text)
     return Problem(info.table_file, line[ROW], f"{printable(line[FILEPATH])} {text}")
 
 
 def _scratch(folder: Path) -> Path:
-    """Where a file lies that the import maps: beside its work folder, for Windows moves none with an open file."""
+    """Return where a file lies that the import maps: beside its work folder, for Windows moves none with an
+    open file.
+    """
     return folder.parent
 
 
@@ -447,7 +449,7 @@ class Builder:
 
     @property
     def _is_read_anywhere(self) -> bool:
-        """Whether machines that see no file of this one can read the images."""
+        """Return whether machines that see no file of this one can read the images."""
         return is_remote(self.source.info.root)
 
     def _payloads(self, kept: NDArray[np.bool_], *, after: int) -> Iterator[Payload]:
@@ -481,7 +483,8 @@ class Builder:
             first += len(chunk)
 
     def _report_in_order(self) -> Callable[[list[tuple[int, str]]], None]:
-        """What names the file and row of staged rows that failed: for one pass, which meets them in their order.
+        """Return what names the file and row of staged rows that failed: for one pass, which meets them in
+        their order.
 
         The row file is read once a pass, however many chunks have failures, and not at all without any.
         """

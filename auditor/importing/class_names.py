@@ -46,7 +46,7 @@ class Meaning:
 def meaning(
     info: SourceInfo, counts: Mapping[str, int], *, merge: bool | None = None, joined: bool = False
 ) -> Meaning:
-    """What the names mean that occur ``counts`` times each.
+    """Return what the names mean that occur ``counts`` times each.
 
     ``merge`` answers whether names that look alike are one class, ``joined`` whether ``cat|dog`` is a class.
     """
@@ -87,7 +87,7 @@ def meaning(
 
 
 def refusal(name: str, parts: Sequence[str]) -> str:
-    """Why an image with several labels is not imported as it is."""
+    """Return why an image with several labels is not imported as it is."""
     shown = printable(", ".join(parts), 60)
     return (
         f"has several labels ({shown}); one class per image can be audited: leave such images out, or say that a "
@@ -98,7 +98,7 @@ def refusal(name: str, parts: Sequence[str]) -> str:
 
 
 def _called(counts: Mapping[str, int], found: Meaning) -> Counter[str]:
-    """How often each class occurs, by what it is called so far."""
+    """Return how often each class occurs, by what it is called so far."""
     result: Counter[str] = Counter()
     for name, count in counts.items():
         own = found.called.get(name, name)

@@ -120,7 +120,7 @@ def _append(file: Path, data: bytes) -> None:
 
 
 def fingerprint(*parts: Any) -> str:
-    """What an import was asked for, as one line; another version of this program asks for something else."""
+    """Return what an import was asked for, as one line; another version of this program asks for something else."""
     return json.dumps([__version__, *parts], default=str)
 
 
@@ -133,7 +133,9 @@ def begin(folder: Path, request: str) -> None:
 
 
 def is_left(folder: Path, request: str | None = None) -> bool:
-    """Whether a kill left something in a work folder that can be gone on with: of that request, or of any."""
+    """Return whether a kill left something in a work folder that can be gone on with: of that request, or of
+    any.
+    """
     try:
         about = json.loads((folder / FOLDER / REQUEST).read_text(encoding="utf-8"))
         found = (folder / FOLDER / f"{CHECKED}.records").stat()

@@ -79,7 +79,7 @@ class ImportReport:
         return self.duplicates["conflicting_groups"]
 
     def stored(self) -> dict[str, Any]:
-        """What the catalog keeps of it."""
+        """Return what the catalog keeps of it."""
         kept = asdict(self)
         for name in ("dataset_id", "name"):
             kept.pop(name)

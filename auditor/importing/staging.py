@@ -60,7 +60,7 @@ class Workplace:
         return target
 
     def is_taken(self) -> bool:
-        """Whether another process took this one for dead; not where the catalog cannot be asked."""
+        """Return whether another process took this one for dead; not where the catalog cannot be asked."""
         with suppress(AuditorError), db.session() as session:
             return not leases.beat(session, self.folder.name) and not datasets.has_uuid(session, self.uuid)
         return False

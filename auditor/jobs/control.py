@@ -51,7 +51,7 @@ class Overview:
 
     @property
     def title(self) -> str:
-        """What a person calls it: ``Export of photos``."""
+        """Return what a person calls it: ``Export of photos``."""
         return f"{KINDS[self.job.kind].title} of {self.job.name}"
 
     @property
@@ -66,7 +66,7 @@ class Overview:
 
     @property
     def error(self) -> str | None:
-        """Why it ended without a result, in one line with the remedy."""
+        """Return why it ended without a result, in one line with the remedy."""
         if self.state != "dead":
             return self.job.error
         if self.goes_on:
@@ -111,7 +111,7 @@ def start(
 
 
 def overview(job_id: int) -> Overview:
-    """How far a job is.
+    """Return how far a job is.
 
     Raises:
         NotFoundError: there is no such job.

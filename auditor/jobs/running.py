@@ -38,7 +38,7 @@ class TakenOver(Cancelled):
 
 
 def log_file(job_id: int) -> Path:
-    """What the job's processes printed."""
+    """Return what the job's processes printed."""
     return settings().job_folder(job_id) / "log.txt"
 
 

@@ -160,7 +160,7 @@ def preview(
     audit_id: int | None = None,
     rows: int = 20,
 ) -> tuple[ExportSummary, pd.DataFrame]:
-    """What an export would say: the summary and the first rows that change."""
+    """Return what an export would say: the summary and the first rows that change."""
     sources = _load(dataset_name, policy, max_fdr, audit_id, with_scores=False)
     # Nothing else can change; to go through a million samples for a few rows takes a minute.
     touched = sorted({*sources.decisions, *np.flatnonzero(sources.automatic).tolist()})
@@ -317,7 +317,7 @@ def _rows_with_samples(sources: _Sources) -> Iterator[tuple[dict[str, Any], Samp
 
 
 def _scored(table: pd.DataFrame) -> Iterator[dict[Any, Any]]:
-    """What an export says of each sample's score, in sample order.
+    """Yield what an export says of each sample's score, in sample order.
 
     Batch by batch: a million rows as Python objects take some 300 MB beside the table itself.
     """
@@ -432,7 +432,7 @@ def _check_folders(dataset: Dataset) -> None:
 
 
 def _write_source(sources: _Sources, out: Path) -> ExportSummary:
-    """What the dataset was imported from, with cleaned labels and without excluded images."""
+    """Return what the dataset was imported from, with cleaned labels and without excluded images."""
     dataset = sources.dataset
     source = _reopened(dataset, out)
     samples = list(reading.samples(dataset.id))
@@ -485,7 +485,7 @@ class _Meanings:
         self._called = functools.cache(self._read)
 
     def changed(self, label: str | None, given: int) -> bool:
-        """Whether ``label`` is not how the source may write class ``given`` (-1 = none)."""
+        """Return whether ``label`` is not how the source may write class ``given`` (-1 = none)."""
         called = self._called(label or "")
         if given < 0 or not called:
             return bool(called) == (given < 0)
@@ -521,7 +521,7 @@ def _reopened(dataset: Dataset, out: Path) -> Any:
 
 
 def _options(dataset: Dataset) -> SourceOptions:
-    """How the dataset's source is opened again."""
+    """Return how the dataset's source is opened again."""
     place = dataset.source if "://" in dataset.source else str(Path(dataset.source).expanduser().absolute())
     return SourceOptions(
         dataset.label_column,
@@ -541,7 +541,7 @@ def _named_path_column(dataset: Dataset) -> str | None:
 
 
 def _is_one_file(source: str) -> bool:
-    """Whether the source is a file, here or at an address; the others are folders or names."""
+    """Return whether the source is a file, here or at an address; the others are folders or names."""
     return os.path.isfile(Path(source).expanduser()) or ("://" in source and Path(source).suffix != "")
 
 

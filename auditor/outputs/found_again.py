@@ -77,7 +77,7 @@ def _labels(items: Sequence[SourceRow | None]) -> list[str | None]:
 
 
 def _spellings(dataset: Dataset, sample: Sample) -> tuple[str, ...]:
-    """What the source may call the sample's given label: its class's name, or number."""
+    """Return what the source may call the sample's given label: its class's name, or number."""
     number = sample.given_label
     return ("",) if number < 0 else tuple({dataset.class_names[number], str(number)})
 

@@ -86,7 +86,7 @@ def _of_others(standing: statements.Standing, progress: OnProgress | None) -> Re
 def _of_all(
     standing: statements.Standing, rate: NoiseRate, left: ErrorsLeft, progress: OnProgress | None
 ) -> dict[str, Any]:
-    """What the page says about labels of every kind."""
+    """Return what the page says about labels of every kind."""
     dataset = standing.dataset
     return {
         "dataset_name": dataset.name,
@@ -208,7 +208,7 @@ def _notes(audit: Audit, said: statements.Statements) -> list[str]:
 
 
 def _warnings(audit: Audit) -> list[str]:
-    """What the engines themselves say against their results."""
+    """Return what the engines themselves say against their results."""
     runs = ask(audits.runs, audit.id)
     return [
         f"{arrays.describe(audit.id, run.engine)['title']}: {warning}"
@@ -218,7 +218,7 @@ def _warnings(audit: Audit) -> list[str]:
 
 
 def conflict_sentence(conflicts: pd.DataFrame) -> str:
-    """How many groups of copies carry different labels, and for how many pictures one is certainly wrong."""
+    """Return how many groups of copies carry different labels, and for how many pictures one is certainly wrong."""
     groups = conflicts.duplicate_group.nunique()
     certain = conflicts[conflicts.is_certain].content_hash.nunique()
     who = "1 group of duplicates carries" if groups == 1 else f"{groups:,} groups of duplicates carry"
@@ -232,7 +232,9 @@ def conflict_sentence(conflicts: pd.DataFrame) -> str:
 
 
 def _what_trust_changed(audit: Audit) -> list[str]:
-    """How many labels this audit trusted, and what has moved since one of the same engines and preset before it."""
+    """Return how many labels this audit trusted, and what has moved since one of the same engines and preset
+    before it.
+    """
     _, trusted = arrays.trained_labels(audit.id)
     if not trusted.any():
         return []

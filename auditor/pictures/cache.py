@@ -65,7 +65,7 @@ def folder(dataset: Dataset) -> Path:
 
 
 def image_cache_path(dataset: Dataset) -> Path:
-    """Where ``image_cache`` lies."""
+    """Return where ``image_cache`` lies."""
     name = cache_name(channels=dataset.channels, height=dataset.height, width=dataset.width)
     return folder(dataset) / name
 
@@ -98,7 +98,7 @@ def true_labels(dataset: Dataset) -> NDArray[np.int64] | None:
 
 
 def answers(dataset: Dataset) -> Answers | None:
-    """What the dataset's annotators answered; None where each sample has one label."""
+    """Return what the dataset's annotators answered; None where each sample has one label."""
     if dataset.annotators is None:
         return None
     path = folder(dataset) / ANSWERS
@@ -130,7 +130,7 @@ def original_bytes(dataset: Dataset, sample: Sample) -> bytes:
 
 
 def shows(dataset: Dataset, sample: Sample, data: bytes) -> bool:
-    """Whether an encoded image is the picture that was imported as this sample."""
+    """Return whether an encoded image is the picture that was imported as this sample."""
     try:
         return content_hash(dataset, data, like=sample) == sample.content_hash
     except ImageError:

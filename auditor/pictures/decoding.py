@@ -188,7 +188,7 @@ def _digest_of_pixels(image: Image.Image) -> bytes:
 
 
 def _is_decoded_in_full(data: bytes, image: Image.Image) -> bool:
-    """Whether ``image`` still holds every pixel of the file and all of its bits."""
+    """Return whether ``image`` still holds every pixel of the file and all of its bits."""
     header = open_image(data)
     return not _is_deep(header) and header.width * header.height == image.width * image.height
 
@@ -325,7 +325,7 @@ def _extra(package: str, extra: str) -> str:
 
 
 def looks_like_image(head: bytes) -> bool:
-    """Whether bytes of at least 132 begin an image in a format that can be read, whatever its name."""
+    """Return whether bytes of at least 132 begin an image in a format that can be read, whatever its name."""
     if dicom.is_dicom(head) or head[4:12] in HEIF_MARKS:
         return True
     accepts = (Image.OPEN[name][1] for name in FORMATS if name not in ("PPM", "DIB"))
@@ -431,7 +431,9 @@ def _finite(image: Image.Image) -> NDArray[np.float32]:
 
 
 def _white(image: Image.Image) -> float:
-    """What makes grey values of floats: those in [0, 1] are shares of white, others are grey values already."""
+    """Return what makes grey values of floats: those in [0, 1] are shares of white, others are grey values
+    already.
+    """
     is_share = all(values.min() >= 0 and values.max() <= 1 for values in map(_finite, _strips(image)))
     return 255.0 if is_share else 1.0
 

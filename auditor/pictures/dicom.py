@@ -19,7 +19,7 @@ GREY = ("MONOCHROME1", "MONOCHROME2")
 
 
 def is_dicom(data: bytes) -> bool:
-    """Whether the bytes begin a file of DICOM."""
+    """Return whether the bytes begin a file of DICOM."""
     return data[MARK_AT : MARK_AT + len(MARK)] == MARK
 
 

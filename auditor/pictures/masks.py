@@ -69,7 +69,7 @@ def raw_values(data: bytes, *, is_colour: bool = False) -> NDArray[np.int64]:
 
 
 def holds_colours(image: Image.Image) -> bool:
-    """Whether pixels of the mask are colours, not numbers. A palette's are numbers."""
+    """Return whether pixels of the mask are colours, not numbers. A palette's are numbers."""
     return image.mode not in ("1", "L", "LA", "La", "P", "PA", "I", "I;16", "I;16B", "I;16L", "I;16N")
 
 

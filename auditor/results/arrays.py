@@ -49,7 +49,7 @@ TOP_CLASSES = 9
 
 
 def warnings_of(run: EngineRun) -> list[str]:
-    """What the engine says makes its own result doubtful, one sentence each; empty where nothing does."""
+    """Return what the engine says makes its own result doubtful, one sentence each; empty where nothing does."""
     return [str(warning) for warning in run.provenance.get("notes", {}).get("warnings", [])]
 
 
@@ -101,7 +101,7 @@ def ranks(trust: NDArray[np.floating]) -> NDArray[np.int64]:
 
 
 def ranked_at(audit: Audit) -> str | None:
-    """When its ranking was made: changes whenever its scores do."""
+    """Return when its ranking was made: changes whenever its scores do."""
     return audit.summary.ranked_at or audit.summary.settled_at
 
 
@@ -174,7 +174,7 @@ def worst_of(audit: Audit, sample_ids: NDArray[np.integer], *, most: int) -> pd.
 
 
 def engine_folder(audit_id: int, engine: str) -> Path:
-    """Where an engine's arrays lie."""
+    """Return where an engine's arrays lie."""
     return folders.of_audit(audit_id) / engine
 
 
@@ -232,7 +232,7 @@ def engine_of(name: str) -> str:
 
 
 def _model_of(audit: Audit, engine: str) -> str:
-    """What an engine of the audit looked at."""
+    """Return what an engine of the audit looked at."""
     source = features_of(audit)
     if source is None:
         return IMAGES
@@ -245,14 +245,16 @@ def _is_complete(audit_id: int, engine: str) -> bool:
 
 
 def heard_in_words(audit: Audit) -> str:
-    """Which runs spoke when the audit was settled, and of which audits; empty where only its own did."""
+    """Return which runs spoke when the audit was settled, and of which audits; empty where only its own did."""
     runs = audit.summary.runs
     borrowed = [f"{name} (audit {one})" for name, one in runs.items() if one != audit.id]
     return f"Also used, from earlier audits: {', '.join(borrowed)}." if borrowed else ""
 
 
 def _folder_of(audit_id: int, name: str) -> Path:
-    """Where the arrays of a witness lie: in the audit itself, or in that of the run which speaks by this name."""
+    """Return where the arrays of a witness lie: in the audit itself, or in that of the run which speaks by
+    this name.
+    """
     if _is_complete(audit_id, name) or name == FEATURES:
         return engine_folder(audit_id, name)
     return engine_folder(runs_that_speak(audit_id).get(name, audit_id), engine_of(name))
@@ -331,7 +333,7 @@ def map_points(audit_id: int, engine: str) -> NDArray[np.float32]:
 
 
 def maps_of(audit_id: int) -> list[str]:
-    """What has a map: ``FEATURES`` where there are some, then engines that trained on images."""
+    """Return what has a map: ``FEATURES`` where there are some, then engines that trained on images."""
     names = [FEATURES, *engines_of(audit_id)]
     return [name for name in names if (_folder_of(audit_id, name) / "map.npy").exists()]
 
@@ -344,7 +346,7 @@ def features_of(audit: Audit) -> FeatureSource | None:
 
 
 def features_title(audit: Audit) -> str:
-    """How people call the audit's features: ``the features of timm:resnet10t`` or ``your own features F``.
+    """Return how people call the audit's features: ``the features of timm:resnet10t`` or ``your own features F``.
 
     Raises:
         NotFoundError: it has none.
@@ -427,7 +429,7 @@ def evidence(audit_id: int, sample_id: int) -> Evidence:
 def headlines(
     audit: Audit, labels: Mapping[int, tuple[int, int]], class_names: Sequence[str]
 ) -> dict[int, str]:
-    """What the witnesses together say about each of some samples, in words.
+    """Return what the witnesses together say about each of some samples, in words.
 
     Args:
         audit: a finished one.

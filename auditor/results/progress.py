@@ -59,7 +59,9 @@ class ReviewProgress:
 
     @property
     def end(self) -> str:
-        """What the end of a queue says: how many of the last ones were wrong, and what the next ones may hold."""
+        """Return what the end of a queue says: how many of the last ones were wrong, and what the next ones
+        may hold.
+        """
         if not self.num_suspects:
             return self.nothing
         checked = "Every suspect here is checked."
@@ -77,7 +79,7 @@ class ReviewProgress:
 def progress(
     dataset_id: int, audit_id: int, *, queue: pd.DataFrame | None = None, reviewer: str | None = None
 ) -> ReviewProgress:
-    """How far the review is, how fast it goes and whether going on is worth it.
+    """Return how far the review is, how fast it goes and whether going on is worth it.
 
     ``queue``: the next undecided suspects where only a part of them is reviewed, as ``scores.page`` gives them;
     None = those of the whole ranking. What is left is about the whole data set either way.
@@ -128,7 +130,7 @@ def findings(dataset: Dataset, outcomes: dict[int, Review] | None = None) -> Fin
 
 
 def errors_left(dataset: Dataset, audit: Audit, known: Findings) -> ErrorsLeft:
-    """How many wrong labels are expected beyond those that people found, as the report says it."""
+    """Return how many wrong labels are expected beyond those that people found, as the report says it."""
     return noise.errors_left(
         noise_rate(audit),
         drawing.num_in_question(dataset.id),

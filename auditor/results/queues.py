@@ -121,7 +121,9 @@ def scores_version(audit: Audit) -> str:
 
 
 def _whole_count(audit: Audit, where: scores.SuspectFilter) -> int:
-    """How many samples a filter leaves that asks nothing about decisions: counted once for the audit's scores."""
+    """Return how many samples a filter leaves that asks nothing about decisions: counted once for the audit's
+    scores.
+    """
     summary = audit.summary
     kept = {
         scores.SuspectFilter(): summary.num_ranked,
@@ -256,7 +258,7 @@ def _worst_inside(
 
 
 def by_sample(where: Mapping[str, Any]) -> bool:
-    """Whether the queue has the order of the files; its places are then sample_ids, not ranks."""
+    """Return whether the queue has the order of the files; its places are then sample_ids, not ranks."""
     return where.get("sort") == "files"
 
 
@@ -304,7 +306,7 @@ def _page_of_region(
 
 
 def contains(polygon: NDArray[np.float64], points: NDArray[np.floating]) -> NDArray[np.bool_]:
-    """Whether each of the (N, 2) points lies inside the (V, 2) polygon, by the even-odd rule."""
+    """Return whether each of the (N, 2) points lies inside the (V, 2) polygon, by the even-odd rule."""
     inside = np.zeros(len(points), dtype=bool)
     if len(polygon) < 3:
         return inside

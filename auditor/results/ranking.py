@@ -170,7 +170,7 @@ def _head(
     free: NDArray[np.bool_],
     in_doubt: NDArray[np.bool_],
 ) -> NDArray[np.int64]:
-    """What is worth ranking anew: what was or is among the least trusted, or a suspect."""
+    """Return what is worth ranking anew: what was or is among the least trusted, or a suspect."""
     size = max(FEWEST, 2 * int(in_doubt.sum()))
     ids = np.flatnonzero(free)
     least = [ids[np.argsort(values[ids], kind="stable")[:size]] for values in (rank, trust)]

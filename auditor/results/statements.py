@@ -74,7 +74,7 @@ class Standing:
         return self.verified.drawn_from(self.given_labels)
 
     def findings(self) -> Findings:
-        """What people found among these."""
+        """Return what people found among these."""
         known, asked = decisions.outcomes(self.dataset.id), self.in_question
         return decisions.findings(known, {one for one in known if asked[one]})
 
@@ -199,12 +199,14 @@ def suspects(audit: Audit, *, top: int, max_fdr: float | None = None, split: str
 
 
 def first_list(dataset_id: int) -> str:
-    """What a list is called of which nobody has looked at any label, by whatever name; empty once somebody has."""
+    """Return what a list is called of which nobody has looked at any label, by whatever name; empty once
+    somebody has.
+    """
     return "" if decisions.outcomes(dataset_id) else "First list: nobody has checked any of these labels yet."
 
 
 def no_suspects(audit: Audit) -> str:
-    """What is said of an audit that calls no label a suspect."""
+    """Return what is said of an audit that calls no label a suspect."""
     known = decisions.outcomes(audit.dataset_id).values()
     num_found = sum(row.decision in FOUND_WRONG for row in known)
     return wording.no_suspects(num_found, is_order_alone=audit.summary.is_order_alone)
@@ -268,12 +270,12 @@ def _guess(audit: Audit, why: str = "") -> NoiseRate:
 
 
 def what_more_buys(standing: Standing, num_more: int) -> MoreRows:
-    """What ``num_more`` further verified rows would tighten."""
+    """Return what ``num_more`` further verified rows would tighten."""
     return calibration.what_more_buys(standing.given_labels, standing.verified, num_more)
 
 
 def statements(standing: Standing) -> Statements:
-    """What can be said about the whole data set now."""
+    """Return what can be said about the whole data set now."""
     names = standing.dataset.class_names
     with session() as open_session:
         conflicts = datasets.conflicts(open_session, standing.dataset.id)
@@ -314,7 +316,7 @@ def statements(standing: Standing) -> Statements:
 
 
 def _moves(standing: Standing) -> list[Move]:
-    """What people found and what is suspected by pair of classes; the first few with intervals."""
+    """Return what people found and what is suspected by pair of classes; the first few with intervals."""
     given, asked = standing.given_labels, standing.in_question
     known = {
         i: row.label

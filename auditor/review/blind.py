@@ -97,7 +97,7 @@ def num_judged(dataset_id: int) -> int:
 
 
 def is_near(number: float, given: float, tolerance: float) -> bool:
-    """Whether a given number is right: no farther from the one that was seen than the tolerance."""
+    """Return whether a given number is right: no farther from the one that was seen than the tolerance."""
     # One part in 10^9 of slack: 0.3 is 0.1 away from 0.2 for everybody but a computer.
     return abs(number - given) <= tolerance + 1e-9 * max(abs(number), abs(given), tolerance)
 

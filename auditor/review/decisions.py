@@ -194,12 +194,12 @@ def log_frame(dataset_id: int) -> pd.DataFrame:
 
 
 def outcomes(dataset_id: int) -> dict[int, Review]:
-    """What counts now by sample_id, blind verdicts too (``reviews.outcomes``)."""
+    """Return what counts now by sample_id, blind verdicts too (``reviews.outcomes``)."""
     return ask(reviews.outcomes, dataset_id)
 
 
 def findings(standing: Mapping[int, Review], in_question: Collection[int]) -> Findings:
-    """What people found among the samples in question; ``standing`` as ``outcomes`` gives it.
+    """Return what people found among the samples in question; ``standing`` as ``outcomes`` gives it.
 
     A class for a sample that had none, or that the source already trusts, is no error of those in question.
     """
@@ -212,7 +212,7 @@ def findings(standing: Mapping[int, Review], in_question: Collection[int]) -> Fi
 
 
 def decision_counts(standing: Mapping[int, Review]) -> dict[str, int]:
-    """How many samples have each decision."""
+    """Return how many samples have each decision."""
     return dict(Counter(row.decision for row in standing.values()))
 
 
@@ -281,7 +281,8 @@ def apply_rows(
 
 
 def _is_before(open_session: Session, taken_at: datetime | None, stands: Review) -> bool:
-    """Whether a decision (None: of now) came before the one that stands: as the log has them, for clocks go back.
+    """Return whether a decision (None: of now) came before the one that stands: as the log has them, for
+    clocks go back.
 
     The time of one that is not in the log is all that there is to compare.
     """
@@ -293,7 +294,7 @@ def _is_before(open_session: Session, taken_at: datetime | None, stands: Review)
 
 
 def says_same(stands: Review, row: Mapping[str, Any]) -> bool:
-    """Whether a row for ``apply_rows`` says what is decided already.
+    """Return whether a row for ``apply_rows`` says what is decided already.
 
     The classes of ``multiple`` have no order, and a row that names none does not contradict those that were named.
     """

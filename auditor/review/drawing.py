@@ -59,7 +59,7 @@ def draw(
 
 
 def usual_purpose(dataset_name: str, size: int) -> str:
-    """What a further draw is for unless somebody says: promises once an audit has ranked the labels.
+    """Return what a further draw is for unless somebody says: promises once an audit has ranked the labels.
 
     A draw of fewer than ``FEWEST_FOR_PROMISES`` rows is for the rate.
     """
@@ -84,7 +84,7 @@ def num_drawn(dataset_id: int) -> int:
 
 
 def next_size(dataset_id: int) -> int:
-    """How many rows the next draw should have: of a small set half at first, then twice the largest so far.
+    """Return how many rows the next draw should have: of a small set half at first, then twice the largest so far.
 
     The intervals of an enlarged sample hold at every size, which makes them wider: a few more rows would not help.
     """
@@ -95,7 +95,7 @@ def next_size(dataset_id: int) -> int:
 
 
 def num_left(dataset_id: int) -> int:
-    """How many labels a further draw could take: in question, not drawn yet, and decided by nobody."""
+    """Return how many labels a further draw could take: in question, not drawn yet, and decided by nobody."""
     return _drawn_and_left(dataset_id)[1]
 
 
@@ -109,7 +109,7 @@ def _drawn_and_left(dataset_id: int) -> tuple[list[Draw], int]:
 
 
 def num_in_question(dataset_id: int) -> int:
-    """How many labels can be drawn; counted once, for an import settles it."""
+    """Return how many labels can be drawn; counted once, for an import settles it."""
     return _num_in_question(settings(), dataset_id, str(ask(datasets.by_id, dataset_id).created_at))
 
 
@@ -124,7 +124,9 @@ def tolerance_of(dataset_id: int) -> float | None:
 
 
 def tolerance_sentence(dataset_id: int) -> str:
-    """Which numbers are wrong, by the tolerance of the draws; empty for other labels and before the first draw."""
+    """Return which numbers are wrong, by the tolerance of the draws; empty for other labels and before the
+    first draw.
+    """
     tolerance = tolerance_of(dataset_id)
     if tolerance is None:
         return ""
@@ -153,7 +155,7 @@ def in_question(open_session: Session, dataset_id: int) -> NDArray[np.bool_]:
 
 
 def ranked(open_session: Session, audit: Audit, pool: NDArray[np.integer]) -> NDArray[np.int64]:
-    """What can be drawn, the most suspicious first; what the audit has no score for stands last.
+    """Return what can be drawn, the most suspicious first; what the audit has no score for stands last.
 
     By trust, as promises read it: the order of a list moves while people review.
     """
@@ -240,7 +242,7 @@ def _everything(
 
 
 def is_settled(row: Review) -> bool:
-    """Whether somebody looked and what they said of the label is clear."""
+    """Return whether somebody looked and what they said of the label is clear."""
     return row.decision not in NOT_CLEAR
 
 

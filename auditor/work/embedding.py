@@ -138,7 +138,7 @@ def mean_distances(embeddings: NDArray[np.floating], near: NDArray[np.integer]) 
 
 
 def neighbour_seconds(num_rows: int, num_features: int) -> float:
-    """How long ``neighbor_table`` takes on this machine, by a search for a few rows among random ones."""
+    """Return how long ``neighbor_table`` takes on this machine, by a search for a few rows among random ones."""
     if num_rows < PROBED_FROM:
         return 0.0
     return _search_seconds(num_features) * num_rows * min(num_rows, MAX_EXACT)
@@ -156,7 +156,7 @@ def _search_seconds(num_features: int) -> float:
 
 
 def _reduce(embeddings: NDArray[np.floating]) -> Callable[[Any], NDArray[np.float32]]:
-    """What gives the rows of a slice, or by their numbers, in at most ``MAX_COMPONENTS`` directions."""
+    """Return what gives the rows of a slice, or by their numbers, in at most ``MAX_COMPONENTS`` directions."""
     if embeddings.ndim != 2:
         raise AuditFailedError(f"embeddings are {embeddings.shape}; a map needs (N, D).")
     for rows in _blocks(len(embeddings)):

@@ -89,7 +89,7 @@ class Choice:
 
 
 def side_by_side(choice: Choice) -> int:
-    """How many tasks run side by side on this machine: as chosen, or by its cores and free memory."""
+    """Return how many tasks run side by side on this machine: as chosen, or by its cores and free memory."""
     free = int(psutil.virtual_memory().available / MEMORY_OF_ONE)
     return choice.num or max(1, min(MOST_OF_ITSELF, cores(), free))
 
@@ -103,7 +103,7 @@ def cores() -> int:
 def threads(
     engines: Sequence[str], first: Sequence[str], device: str, on: str | None = None
 ) -> dict[str, int]:
-    """How many threads each engine computes with, by engine: fixed when an audit is planned.
+    """Return how many threads each engine computes with, by engine: fixed when an audit is planned.
 
     Empty where engines train one after another with what the process has. On a cluster as on this machine, so that
     the same audit gives the same bits on both.
@@ -167,7 +167,7 @@ def placed(spec: TaskSpec, beside: Sequence[TaskSpec], cards: Sequence[int]) -> 
 
 
 def _shares(spec: TaskSpec) -> bool:
-    """Whether the task leaves room for others."""
+    """Return whether the task leaves room for others."""
     return spec.threads is not None and spec.device == "cpu"
 
 
@@ -254,7 +254,7 @@ class _Member:
         self._answers.put((self, process, None))
 
     def is_at_work(self, process: subprocess.Popen[str]) -> bool:
-        """Whether it has a task, and this is its process of now and not one that was lost before."""
+        """Return whether it has a task, and this is its process of now and not one that was lost before."""
         return self.spec is not None and process is self._process
 
 

@@ -141,7 +141,7 @@ class _Sent:
         return f"tasks/{fingerprint(sorted(named.items()))}"
 
     def message(self) -> dict[str, Any]:
-        """What ``_work`` takes. The inputs are copied into the storage first."""
+        """Return what ``_work`` takes. The inputs are copied into the storage first."""
         message = {"task": self.spec.as_json(), "version": auditor.__version__, "env": passed_on()}
         if self._storage is None:
             return message
@@ -381,7 +381,7 @@ def _work(message: dict[str, Any], attempt: str, mailbox: Any) -> dict[str, Any]
 
 
 def _answer(ray: Any, reference: Any) -> bool:
-    """Whether the mailbox says stop; one that cannot be reached says nothing, and the work goes on."""
+    """Return whether the mailbox says stop; one that cannot be reached says nothing, and the work goes on."""
     try:
         return bool(ray.get(reference, timeout=STOP_S))
     except ray.exceptions.RayError:

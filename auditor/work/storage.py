@@ -54,7 +54,7 @@ class Storage:
         )
 
     def has(self, key: str) -> bool:
-        """Whether the object is there."""
+        """Return whether the object is there."""
 
         def ask() -> bool:
             self._system.invalidate_cache()  # another machine may have written it since

@@ -85,7 +85,7 @@ class TaskSpec:
 
     @classmethod
     def of_json(cls, text: str) -> TaskSpec:
-        """What ``as_json`` wrote."""
+        """Return what ``as_json`` wrote."""
         values = json.loads(text)
         return cls(**values | {"after": tuple(values["after"])})
 
@@ -313,7 +313,7 @@ _TRAIN = {CLASSIFICATION: _train_classes, SEGMENTATION: _train_masks, REGRESSION
 
 
 def _common(spec: TaskSpec, say: Say, checkpoint: engine_bridge.FileCheckpoint) -> dict[str, Any]:
-    """What every training takes."""
+    """Return what every training takes."""
     labels, truth = None, _read(spec.truth)
     if truth is not None:
         (labels,) = load_arrays(Path(spec.inputs), "labels", remedy=AGAIN)
@@ -327,7 +327,7 @@ def _common(spec: TaskSpec, say: Say, checkpoint: engine_bridge.FileCheckpoint) 
 
 
 def _classes(spec: TaskSpec) -> dict[str, Any]:
-    """What a training on classes takes besides."""
+    """Return what a training on classes takes besides."""
     labels, trusted = load_arrays(Path(spec.inputs), "labels", "trusted", remedy=AGAIN)
     with np.load(spec.inputs, allow_pickle=False) as stored:
         weight = stored.get("trusted_weight", None)

@@ -186,18 +186,18 @@ class CoteachingConfig(FoldedConfig):
 
     @property
     def is_searched(self) -> bool:
-        """Whether R(t) is searched."""
+        """Return whether R(t) is searched."""
         return self.noise_rate is None and self.keep_rates is None and self.search_rule != "none"
 
     @property
     def trial_passes(self) -> int:
-        """How often the search trains on each of its rows."""
+        """Return how often the search trains on each of its rows."""
         trials = self.search_iterations * self.search_samples + len(self.anchors)
         return self.warmup_epochs + trials * (self.search_epochs - self.warmup_epochs)
 
     @property
     def judge_passes(self) -> int:
-        """How often the search looks at each row that judges its trials."""
+        """Return how often the search looks at each row that judges its trials."""
         trials = self.search_iterations * self.search_samples + len(self.anchors)
         return trials * min(self.objective_epochs, self.search_epochs)
 

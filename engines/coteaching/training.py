@@ -319,7 +319,7 @@ def _begin(
 
 
 def _searched(search: ScheduleSearch) -> dict[str, Any]:
-    """What a checkpoint keeps of the search."""
+    """Return what a checkpoint keeps of the search."""
     return {"done": search.done, "current": search.current}
 
 
@@ -362,7 +362,7 @@ def _train_final(
 
 
 def _kept(search: dict[str, Any], epoch: int, learners: Learners, tally: Tally) -> dict[str, Any]:
-    """What a checkpoint keeps of the final training after ``epoch`` epochs."""
+    """Return what a checkpoint keeps of the final training after ``epoch`` epochs."""
     train = {"epoch": epoch, "learners": learners.state_dict(), "tally": tally.state_dict()}
     return {"search": search, "train": train}
 
@@ -398,7 +398,7 @@ def _notes(run: Run, config: CoteachingConfig, schedule: FoundSchedule, learners
 def _warnings(
     config: CoteachingConfig, schedule: FoundSchedule, given: NDArray[np.int64], probs: NDArray[np.float32]
 ) -> list[str]:
-    """What makes the schedule doubtful, one sentence each (specification, section on the objective)."""
+    """Return what makes the schedule doubtful, one sentence each (specification, section on the objective)."""
     found = [schedule.notes["warning"]] if "warning" in schedule.notes else []
     if config.warmup_epochs >= config.epochs:
         found.append(

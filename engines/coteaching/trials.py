@@ -191,12 +191,12 @@ class ScheduleSearch:
 
     @property
     def is_searching(self) -> bool:
-        """Whether trials will be trained at all."""
+        """Return whether trials will be trained at all."""
         return self._config.is_searched and self._split is not None
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What there is to train, in the order in which it is trained one after another."""
+        """Return what there is to train, in the order in which it is trained one after another."""
         return search_parts(self._config, has_split=self._split is not None)
 
     @property
@@ -382,7 +382,7 @@ class ScheduleSearch:
 def choose_schedule(
     accuracies: FloatArray, keep_rates: FloatArray, *, num_validation: int, tie_margin: float
 ) -> int:
-    """Which candidate to train: of those as accurate as the best, the one that drops most.
+    """Return which candidate to train: of those as accurate as the best, the one that drops most.
 
     Args:
         accuracies: (T,) validation accuracies in [0, 1].

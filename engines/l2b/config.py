@@ -51,7 +51,7 @@ class L2BConfig(FoldedConfig):
 
     @property
     def uses_step_losses(self) -> bool:
-        """Whether the mixture is fitted to the losses of the latest steps."""
+        """Return whether the mixture is fitted to the losses of the latest steps."""
         return self.meta_losses == "training"
 
     def problems(self) -> list[str]:

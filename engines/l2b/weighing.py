@@ -48,7 +48,7 @@ class Weigher:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many steps had a meta step, were plain for want of one, and gave every sample the weight 0."""
+        """Return how many steps had a meta step, were plain for want of one, and gave every sample the weight 0."""
         return {name: int(value) for name, value in self._counts.items()}
 
     @counts.setter

@@ -56,7 +56,7 @@ def weight_share(weights: Weights) -> Tensor:
 
 
 def visit_trust(weights: Weights, same_label: Tensor) -> Tensor:
-    """How a visit speaks for the given label, (B,) in [0, 1] (L2B spec 5).
+    """Return how a visit speaks for the given label, (B,) in [0, 1] (L2B spec 5).
 
     1 where the pseudo-label is the given label and its weight positive; 1/2 where both weights are 0;
     else the share of the given label.

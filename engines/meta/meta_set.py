@@ -44,7 +44,7 @@ class MetaSet:
     """Samples of the class that has fewest, among the classes that occur."""
 
     def warnings(self) -> list[str]:
-        """What makes this meta set a weak judge, one sentence each; empty where nothing does."""
+        """Return what makes this meta set a weak judge, one sentence each; empty where nothing does."""
         found = []
         if self.smallest_class < SMALL_PER_CLASS:
             found.append(

@@ -59,7 +59,8 @@ def build_for_shape(
 
 
 def resolve_for_shape(name: str, shape: tuple[int, ...], *, device: torch.device | str) -> str:
-    """What ``name`` means for samples of ``shape``: ``"auto"`` is ``"mlp"`` on features, else ``choose_network``.
+    """Return what ``name`` means for samples of ``shape``: ``"auto"`` is ``"mlp"`` on features, else
+    ``choose_network``.
 
     Raises:
         EngineInputError: ``name`` is a network of images and these are features.

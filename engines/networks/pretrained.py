@@ -77,7 +77,9 @@ class PretrainedNetwork(nn.Module):
 
 
 def is_pretrained(name: str, weights: str | Path | None) -> bool:
-    """Whether ``build_network`` makes a ``PretrainedNetwork``: of all of timm, of torchvision's with weights."""
+    """Return whether ``build_network`` makes a ``PretrainedNetwork``: of all of timm, of torchvision's with
+    weights.
+    """
     return name.startswith(TIMM) or (name.startswith(TORCHVISION) and weights is not None)
 
 
@@ -104,7 +106,7 @@ def as_the_weights_want(images: Tensor, config: InputConfig) -> Tensor:
 
 
 def input_config(name: str, side: int | None = None) -> InputConfig:
-    """How ``name`` wants its images, ``side`` px large where one is given. Builds no network.
+    """Return how ``name`` wants its images, ``side`` px large where one is given. Builds no network.
 
     Raises:
         EngineInputError: unknown name.
@@ -127,7 +129,7 @@ class WeightsSource:
 
 
 def weights_source(name: str) -> WeightsSource:
-    """Where the weights of ``name`` would come from. Asks nobody and downloads nothing.
+    """Return where the weights of ``name`` would come from. Asks nobody and downloads nothing.
 
     Raises:
         EngineInputError: unknown name.

@@ -328,7 +328,7 @@ def _channels_last(network: nn.Module) -> nn.Module:
 
 
 def choose_network(channels: int, image_size: ImageSize, device: torch.device | str) -> str:
-    """What ``network="auto"`` means: what this device can train on these images in reasonable time.
+    """Return what ``network="auto"`` means: what this device can train on these images in reasonable time.
 
     On the CPU conv3 below 24 px (conv4 finds no more there) and conv4 above; on CUDA PreActResNet-18 up to 64 px
     (but conv4 for grey images up to 32 px) and conv4 above, where ResNet-18 from scratch takes eight times as long

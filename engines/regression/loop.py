@@ -187,7 +187,7 @@ def _judge(
 
 
 def together(said: list[Said]) -> Said:
-    """What several views of the same samples say: the mean point, and all components as one mixture."""
+    """Return what several views of the same samples say: the mean point, and all components as one mixture."""
     shared = torch.full((), float(len(said)), device=said[0].log_pi.device).log()
     rho = [one.rho for one in said if one.rho is not None]
     return Said(

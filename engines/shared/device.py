@@ -60,7 +60,7 @@ def resolve_device(name: str) -> torch.device:
 
 
 def refused_card(card: int) -> str | None:
-    """Why this torch cannot compute on the CUDA device number ``card``; None where it can.
+    """Return why this torch cannot compute on the CUDA device number ``card``; None where it can.
 
     The wheels on PyPI leave older cards out: a GTX 1080 is seen as a CUDA device and fails at its first kernel.
     """
@@ -72,13 +72,13 @@ def refused_card(card: int) -> str | None:
 
 
 def refused_cards() -> list[str]:
-    """Why, for every CUDA device that is there and that this torch cannot compute on."""
+    """Return why, for every CUDA device that is there and that this torch cannot compute on."""
     cards = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
     return [why for card in cards if (why := refused_card(card))]
 
 
 def has_code_for(capability: tuple[int, int], built_for: Sequence[str]) -> bool:
-    """Whether code for one of these architectures runs on a card of that compute capability.
+    """Return whether code for one of these architectures runs on a card of that compute capability.
 
     Args:
         capability: (major, minor).
@@ -152,7 +152,7 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[obj
 
 @functools.cache
 def computes_in_bfloat16(device: torch.device) -> bool:
-    """Whether the device multiplies in bfloat16: CUDA cards from Ampere on, CPUs with AVX512-BF16 or AMX.
+    """Return whether the device multiplies in bfloat16: CUDA cards from Ampere on, CPUs with AVX512-BF16 or AMX.
 
     Asked for each card: torch answers for the current one, and an old card may stand beside a new one.
     """

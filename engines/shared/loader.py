@@ -136,7 +136,9 @@ class ImageStore:
         return self.raw(index).float().div_(255.0)
 
     def resolve_augment(self, kind: str) -> str:
-        """What ``"auto"`` means: ``"crop_flip"`` for RGB, ``"shift"`` for grey (digits and scans have a side)."""
+        """Return what ``"auto"`` means: ``"crop_flip"`` for RGB, ``"shift"`` for grey (digits and scans have
+        a side).
+        """
         return kind if kind != "auto" else "crop_flip" if self.channels == 3 else "shift"
 
     def moved(self, index: Tensor, kind: str, generator: torch.Generator) -> Tensor:
@@ -302,7 +304,7 @@ def _inside(position: Tensor, size: int, *, mirror: bool) -> Tensor:
 
 
 def batches_per_epoch(num_rows: int, batch_size: int) -> int:
-    """How many batches :func:`epoch_batches` gives (without ``drop_last``): a remainder of one adds none."""
+    """Return how many batches :func:`epoch_batches` gives (without ``drop_last``): a remainder of one adds none."""
     full, rest = divmod(num_rows, batch_size)
     return full + (rest > 1 or (rest == 1 and full == 0))
 

@@ -223,7 +223,7 @@ class _Verdict:
 
 
 def _arrays(result: EngineResult, judged: NDArray[np.bool_]) -> dict[str, NDArray[np.floating]]:
-    """What is averaged, by name; the same names and shapes in every training of a run."""
+    """Return what is averaged, by name; the same names and shapes in every training of a run."""
     return {
         "pred_probs": np.where(judged[:, None], result.pred_probs, np.float32("nan")),
         **{f"signal {name}": values for name, values in result.signals.items()},

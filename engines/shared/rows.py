@@ -47,7 +47,7 @@ class Rows(Protocol):
         """(B, *shape) float32 on the device, not moved and not standardised: the first view."""
 
     def resolve_augment(self, kind: str) -> str:
-        """What ``kind`` of a config means for these rows, ``"auto"`` included."""
+        """Return what ``kind`` of a config means for these rows, ``"auto"`` included."""
 
     def moved(self, index: Tensor, kind: str, generator: torch.Generator) -> Tensor:
         """``batch``, each sample moved by its own random amount, drawn on the device; ``kind`` is resolved."""

@@ -93,7 +93,7 @@ class Run:
 
     @property
     def keeps_checkpoints(self) -> bool:
-        """Whether a saved state goes anywhere."""
+        """Return whether a saved state goes anywhere."""
         return self._checkpoint is not None
 
     # --- Networks -----------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class Run:
         )
 
     def features(self, network: nn.Module, *, views: int) -> NDArray[np.float16]:
-        """What ``network`` sees in ``views`` views of every row, as other engines train on it: (N, V, D)."""
+        """Return what ``network`` sees in ``views`` views of every row, as other engines train on it: (N, V, D)."""
         return feature_views(network, self.rows, self.mean_std, views=views, precision=self._config.precision)
 
     def heldout_accuracy(self, *networks: nn.Module) -> dict[str, float]:
@@ -212,7 +212,7 @@ class Run:
         is_out_of_sample: bool = False,
         features: NDArray[np.float16] | None = None,
     ) -> EngineResult:
-        """What the method found, with the run's history and provenance."""
+        """Return what the method found, with the run's history and provenance."""
         return EngineResult(
             pred_probs=pred_probs,
             trust_score=trust_score,
@@ -226,7 +226,7 @@ class Run:
         )
 
     def provenance(self, notes: Mapping[str, Any]) -> Provenance:
-        """What makes the run repeatable; ``notes`` with the hash of the weights that it began with."""
+        """Return what makes the run repeatable; ``notes`` with the hash of the weights that it began with."""
         if self._weights_hash is not None:
             notes = {**notes, "weights_sha256": self._weights_hash}
         return Provenance(

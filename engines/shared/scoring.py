@@ -86,7 +86,7 @@ def feature_views(
     views: int,
     precision: str = "float32",
 ) -> NDArray[np.float16]:
-    """What ``network`` sees in at most ``views`` views of every row of ``store``: (N, V, D) float16.
+    """Return what ``network`` sees in at most ``views`` views of every row of ``store``: (N, V, D) float16.
 
     In evaluation mode, which is restored. Deterministic. Values beyond float16 are cut off at its largest.
     """

@@ -34,7 +34,9 @@ STEP_IN_ROWS = 120
 
 
 def cost_of_steps(size: int, measured_with: int) -> float:
-    """How much longer a row of features takes in steps of ``size`` rows than in those of ``measured_with``."""
+    """Return how much longer a row of features takes in steps of ``size`` rows than in those of
+    ``measured_with``.
+    """
     return (1 + STEP_IN_ROWS / size) / (1 + STEP_IN_ROWS / measured_with)
 
 
@@ -54,7 +56,7 @@ class Speed(NamedTuple):
     scored: float
 
     def seconds(self, work: Work) -> float:
-        """How long that work takes."""
+        """Return how long that work takes."""
         return self.trained * work.trained + self.scored * work.scored
 
 
@@ -88,7 +90,7 @@ def num_seen(
     weights: str | None = None,
     image_side: int | None = None,
 ) -> int:
-    """How many features a network makes of a row of ``shape``: what heads on it train on.
+    """Return how many features a network makes of a row of ``shape``: what heads on it train on.
 
     Raises:
         EngineInputError: the network cannot take such rows.

@@ -164,7 +164,7 @@ class Bench:
         return values
 
     def target(self, images: Tensor) -> Tensor:
-        """What the decoder should give: images in [0, 1] at its size, or standardised features."""
+        """Return what the decoder should give: images in [0, 1] at its size, or standardised features."""
         if self.decoded_size is not None:
             return decoded_target(images, self.decoded_size)
         assert self.run.mean_std is not None
@@ -279,7 +279,7 @@ class Member:
         return {**terms, "loss": loss.detach()}
 
     def decay(self) -> float:
-        """How much of the guider stays at this step (U9)."""
+        """Return how much of the guider stays at this step (U9)."""
         return guider_decay(self.step, self.gamma)
 
     def loss(self, batch: Batch, epoch: int, draws: Draws) -> tuple[Tensor, dict[str, Tensor]]:
@@ -399,7 +399,7 @@ def generative_terms(
 
 
 def decoded_target(images: Tensor, size: tuple[int, int]) -> Tensor:
-    """What the decoder should give: the images, area-averaged where they are larger than ``size``."""
+    """Return what the decoder should give: the images, area-averaged where they are larger than ``size``."""
     return images if images.shape[2:] == size else F.adaptive_avg_pool2d(images, size)
 
 

@@ -24,7 +24,7 @@ class _Decision(operators.Operator):
 
     @property
     def config(self) -> Any:
-        """How the App lists it."""
+        """Return how the App lists it."""
         name = "take_suggestion" if self.action == RELABEL else self.action
         return operators.OperatorConfig(name=name, label=self.label, icon=self.icon)
 

@@ -75,7 +75,7 @@ def changes(dataset: Dataset, row: Review) -> list[pixels.Region]:
 
 
 def is_only_wrong(row: Review) -> bool:
-    """Whether a mask was found wrong, on a random draw, and nobody has said yet what it should be."""
+    """Return whether a mask was found wrong, on a random draw, and nobody has said yet what it should be."""
     return row.decision == RELABEL and not row.labels
 
 

@@ -40,12 +40,12 @@ def given_masks(dataset: Dataset) -> NDArray[np.uint8]:
 
 
 def masks_file(dataset: Dataset) -> Path:
-    """Where ``given_masks`` lie."""
+    """Return where ``given_masks`` lie."""
     return cache.folder(dataset) / cache_name(dataset.height)
 
 
 def verdicts(audit_id: int) -> Verdicts:
-    """What a finished audit says about every mask.
+    """Return what a finished audit says about every mask.
 
     Raises:
         NotFoundError: its arrays are gone.

@@ -22,7 +22,7 @@ SPOKEN_BY = {"s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "http": "aiohttp", "ht
 
 
 def is_remote(text: str) -> bool:
-    """Whether the text is an address rather than a path of this machine."""
+    """Return whether the text is an address rather than a path of this machine."""
     return SCHEME.match(text) is not None
 
 
@@ -61,7 +61,7 @@ def _options(scheme: str) -> dict[str, Any]:
 
 @contextmanager
 def explained(address: str) -> Iterator[None]:
-    """Whatever a remote place answers, as one line.
+    """Say in one line whatever a remote place answers.
 
     Raises:
         ImportRefusedError: it is not there, not allowed, or cannot be reached.
@@ -104,7 +104,7 @@ def path_of(text: str) -> Path:
 
 
 def is_folder(address: str) -> bool:
-    """Whether other files lie below an address.
+    """Return whether other files lie below an address.
 
     Raises:
         ImportRefusedError: it does not exist or cannot be asked.

@@ -413,7 +413,7 @@ class LabelStudio(Format):
         return isinstance(task, dict) and isinstance(task.get("data"), dict)
 
     def _answers(self, task: dict[str, Any]) -> list[Answer[dict[str, Any]]]:
-        """What people chose, one answer an annotation.
+        """Return what people chose, one answer an annotation.
 
         Raises:
             ValueError: choices that are no list of names.
@@ -581,7 +581,7 @@ def _questions(task: Any) -> list[str]:
 
 
 def _controls(result: dict[str, Any]) -> dict[str, str]:
-    """What ties a choice to the project's labeling interface."""
+    """Return what ties a choice to the project's labeling interface."""
     return {
         name: str(result.get(name) or usual) for name, usual in (("from_name", "label"), ("to_name", "image"))
     }

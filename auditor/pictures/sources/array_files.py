@@ -189,12 +189,12 @@ class ArraySource:
 
 
 def is_array(name: str) -> bool:
-    """Whether a file of that name holds arrays."""
+    """Return whether a file of that name holds arrays."""
     return name.lower().endswith((".npz", ".npy")) or IDX.fullmatch(name) is not None
 
 
 def are_arrays(names: Iterable[str]) -> bool:
-    """Whether files of these names, in one folder, hold arrays of images and of their labels."""
+    """Return whether files of these names, in one folder, hold arrays of images and of their labels."""
     names = [name.rpartition("/")[2] for name in names]
     of_numpy = {word for name in names if name.lower().endswith(".npy") for word in _words(name)}
     is_pair = bool(of_numpy & set(IMAGES)) and bool(of_numpy & set(LABELS))

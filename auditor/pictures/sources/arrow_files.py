@@ -57,7 +57,7 @@ class ArrowFile:
         return value.get("bytes") if isinstance(value, dict) else value
 
     def has_no_bytes(self, column: str) -> bool:
-        """Whether a column of images holds paths alone."""
+        """Return whether a column of images holds paths alone."""
         chunks = self._table.column(column).chunks
         return bool(chunks) and all(len(one) == one.field("bytes").null_count for one in chunks)
 

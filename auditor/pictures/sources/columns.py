@@ -104,7 +104,7 @@ def find_column(columns: Iterable[str], usual: Sequence[str]) -> str | None:
 
 
 def is_label_name(column: str) -> bool:
-    """Whether a column is called as labels are; ``y`` may be a place as well."""
+    """Return whether a column is called as labels are; ``y`` may be a place as well."""
     return column.lower() != "y" and find_column([column], LABEL_NAMES) is not None
 
 
@@ -154,7 +154,7 @@ def split_in(cells: Mapping[str, object], column: str | None) -> str | None:
 
 
 def is_trusted(cell: object) -> bool:
-    """Whether a cell of the column ``trusted`` vouches for its label; a missing value does not.
+    """Return whether a cell of the column ``trusted`` vouches for its label; a missing value does not.
 
     Raises:
         ValueError: it says neither yes nor no; the text says what to write.
@@ -167,7 +167,7 @@ def is_trusted(cell: object) -> bool:
 
 
 def looks_like_data(columns: Sequence[str]) -> bool:
-    """Whether a header names an image: the file then has none, and its first sample would be lost for it."""
+    """Return whether a header names an image: the file then has none, and its first sample would be lost for it."""
     return any(name.strip().lower().endswith(IMAGE_SUFFIXES) for name in columns)
 
 
@@ -177,7 +177,9 @@ def listed(columns: Sequence[str]) -> str:
 
 
 def columns_taken(info: SourceInfo) -> str:
-    """Which columns of a table hold images and labels, and what else the labels could be; empty without a table."""
+    """Return which columns of a table hold images and labels, and what else the labels could be; empty
+    without a table.
+    """
     if info.label_column is None:
         return ""
     label = f"labels from the column {printable(info.label_column)!r}"

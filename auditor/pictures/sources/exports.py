@@ -10,7 +10,7 @@ from auditor.pictures.sources.rows import printable
 
 
 def is_own_export(columns: Iterable[str]) -> bool:
-    """Whether our export wrote the table."""
+    """Return whether our export wrote the table."""
     return EXPORT_MARKS.issubset(columns)
 
 
@@ -58,7 +58,7 @@ def classes_named(review: Mapping[str, str] | None) -> list[str]:
 
 
 def review_time(review: Mapping[str, str]) -> datetime:
-    """When it was decided, with its zone (UTC where none is written).
+    """Return when it was decided, with its zone (UTC where none is written).
 
     Raises:
         ValueError: no time in ISO 8601.

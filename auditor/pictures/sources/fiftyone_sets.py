@@ -110,7 +110,7 @@ class FiftyOneSource:
 
 
 def _part(kind: str, *, is_numeric: bool) -> str | None:
-    """Where the labels of a field of that kind are below it; None: it holds none."""
+    """Return where the labels of a field of that kind are below it; None: it holds none."""
     if not is_numeric:
         if "Classifications" in kind:
             return ".classifications.label"

@@ -53,7 +53,7 @@ class Listing:
         self._look = Look(tree.root, folders, frozenset(others), self._pictures)
 
     def reading(self, layout: str | None) -> Reading:
-        """What its folders mean as a whole; see ``layout.read``."""
+        """Return what its folders mean as a whole; see ``layout.read``."""
         if layout not in self._readings:
             self._readings[layout] = read(self._look, layout)
         return self._readings[layout]
@@ -137,18 +137,18 @@ class FolderSource:
 
 
 def _because(reason: str, tree: Tree) -> str:
-    """What the reading rests on, and how far links are followed where a root says so."""
+    """Return what the reading rests on, and how far links are followed where a root says so."""
     if tree.kind != "folder" or not tree.base:
         return reason
     return "; ".join(filter(None, [reason, f"links are followed below {tree.root}"]))
 
 
 def is_image_name(location: str) -> bool:
-    """Whether the suffix is one of an image."""
+    """Return whether the suffix is one of an image."""
     dot = location.rfind(".")
     return dot >= 0 and location[dot:].lower() in IMAGE_SUFFIXES
 
 
 def has_broken_text(text: str) -> bool:
-    """Whether the name holds bytes that are no text (lone surrogates), which no database can store."""
+    """Return whether the name holds bytes that are no text (lone surrogates), which no database can store."""
     return any("\ud800" <= character <= "\udfff" for character in text)

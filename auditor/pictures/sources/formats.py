@@ -90,7 +90,7 @@ def annotation_format(file: Path, options: SourceOptions) -> Format | None:
 
 
 def _is_task(value: object) -> bool:
-    """Whether it is one of Label Studio's tasks, or nothing that is known."""
+    """Return whether it is one of Label Studio's tasks, or nothing that is known."""
     if not isinstance(value, dict) or "annotations" in value or "completions" in value:
         return True
     return isinstance(value.get("data"), dict) or value.keys() == {"data"}

@@ -320,7 +320,7 @@ def _lists_of_records(value: dict[str, Any]) -> list[str]:
 
 
 def is_fiftyone(value: dict[str, Any]) -> bool:
-    """Whether it is the ``labels.json`` of FiftyOne's classification datasets."""
+    """Return whether it is the ``labels.json`` of FiftyOne's classification datasets."""
     return isinstance(value.get("labels"), dict) and "classes" in value
 
 

@@ -149,7 +149,9 @@ def _begin_payloads() -> None:
 
 
 def _drained() -> Iterator[str]:
-    """What is wanted. A source asks for a place when the payload before it was taken, thus never too early."""
+    """Yield what is wanted. A source asks for a place when the payload before it was taken, thus never too
+    early.
+    """
     while _wanted:
         yield _wanted.popleft()
 

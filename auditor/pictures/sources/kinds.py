@@ -76,7 +76,7 @@ class Seen:
         return self.listing.tree
 
     def top(self, *names: str) -> bool:
-        """Whether all of these files lie in the first folder."""
+        """Return whether all of these files lie in the first folder."""
         return all(f"{self.tree.base}{name}" in self.listing.files for name in names)
 
     def ending(self, suffixes: tuple[str, ...]) -> list[str]:
@@ -84,7 +84,7 @@ class Seen:
         return [name for name in self.listing.files if name.lower().endswith(suffixes)]
 
     def paths(self, names: list[str]) -> list[Path]:
-        """Where files of a folder or an address lie.
+        """Return where files of a folder or an address lie.
 
         Raises:
             ImportRefusedError: one of that kind cannot be used, for example a link that leads out of the root.
@@ -103,7 +103,7 @@ class Seen:
         return path_of(self.tree.root) if is_remote(self.tree.root) else Path(self.tree.root)
 
     def packed(self, what: str) -> ImportRefusedError:
-        """Why that kind is not read from where it is."""
+        """Return why that kind is not read from where it is."""
         remedy = "copy it to this machine" if isinstance(self.tree, RemoteTree) else "unpack it"
         return ImportRefusedError(
             f"{self.tree.root} holds {what}; {remedy}, and import the folder that comes out."
@@ -273,7 +273,7 @@ def _parquet(seen: Seen) -> Kind | None:
 
 
 def _saved(seen: Seen) -> Kind | None:
-    """What ``save_to_disk`` of ``datasets`` wrote."""
+    """Return what ``save_to_disk`` of ``datasets`` wrote."""
     if seen.options.layout is not None or not (seen.top(SPLITS_OF) or seen.top(STATE, INFO)):
         return None
     what = "a saved table"
@@ -394,5 +394,5 @@ def _refuse_root(seen: Seen) -> None:
 
 
 def _place(seen: Seen) -> Path:
-    """What the person named."""
+    """Return what the person named."""
     return seen.root / seen.tree.base if isinstance(seen.tree, FolderTree) else seen.root

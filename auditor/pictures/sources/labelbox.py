@@ -98,7 +98,7 @@ class Labelbox(Format):
 
 
 def is_labelbox(file: Path) -> bool:
-    """Whether the first line is a data row of Labelbox."""
+    """Return whether the first line is a data row of Labelbox."""
     first = next(json_lines(file), (0, {}))[1]
     return isinstance(first.get("data_row"), dict) and isinstance(first.get("projects"), dict)
 

@@ -74,7 +74,7 @@ class Look:
     """The paths of all pictures once more."""
 
     def below(self, prefix: Parts) -> Look:
-        """What lies below a folder, by the rest of the paths."""
+        """Return what lies below a folder, by the rest of the paths."""
         size = len(prefix)
         return Look(
             self.root,
@@ -137,7 +137,7 @@ class Reading:
         return label, rest[1] if self.is_split_below and len(rest) > 1 else split
 
     def is_aside(self, parts: list[str]) -> bool:
-        """Whether a file lies in a folder of masks or thumbnails, which is left out."""
+        """Return whether a file lies in a folder of masks or thumbnails, which is left out."""
         return bool(self.aside) and any(part.lower() in self.aside for part in parts[:-1])
 
     def lines(self) -> list[str]:
@@ -179,12 +179,14 @@ def tree_lines(found: Mapping[str | None, Mapping[str | None, int]]) -> list[str
 
 
 def is_split(name: str) -> bool:
-    """Whether a folder of that name is a split, in any usual spelling: ``seg_train``, ``val2017``, ``Test set``."""
+    """Return whether a folder of that name is a split, in any usual spelling: ``seg_train``, ``val2017``,
+    ``Test set``.
+    """
     return _SPLIT.fullmatch(name.lower().strip()) is not None
 
 
 def read(look: Look, layout: str | None) -> Reading:
-    """What the folders that hold pictures mean as a whole.
+    """Return what the folders that hold pictures mean as a whole.
 
     Raises:
         ImportRefusedError: there are no class folders, two readings are plausible and ``layout`` says neither, or
@@ -386,19 +388,19 @@ def _of_task(look: Look, roles: set[str]) -> ImportRefusedError:
 
 
 def _role(name: str) -> str | None:
-    """What a folder of that name holds in many layouts (``ROLES``); None: it may be a class."""
+    """Return what a folder of that name holds in many layouts (``ROLES``); None: it may be a class."""
     lower = name.lower().strip()
     return ROLES.get(lower) or ROLES.get(_NUMBER.sub("", lower))
 
 
 def _word(name: str) -> str | None:
-    """What the last word of a name says: ``train_masks``, ``DUTS-TR-Mask``."""
+    """Return what the last word of a name says: ``train_masks``, ``DUTS-TR-Mask``."""
     lower = name.lower().strip()
     return _role(name) or ROLES.get(_WORDS.split(lower)[-1]) or ROLES.get(" ".join(_WORDS.split(lower)[-2:]))
 
 
 def _are_pairs(look: Look, masks: set[str]) -> bool:
-    """Whether nearly all pictures in these folders are called like one that lies in none of them."""
+    """Return whether nearly all pictures in these folders are called like one that lies in none of them."""
     stems: dict[bool, set[str]] = {True: set(), False: set()}
     for path in look.pictures():
         rest = path[1:] if is_split(path[0]) else path

@@ -340,7 +340,7 @@ class ParquetSource:
 
 
 def _has_no_bytes(opened: pq.ParquetFile | ArrowFile, column: str) -> bool:
-    """Whether a column of Hugging Face's images holds paths alone, as the file's statistics tell."""
+    """Return whether a column of Hugging Face's images holds paths alone, as the file's statistics tell."""
     if isinstance(opened, ArrowFile):
         return opened.has_no_bytes(column)
     metadata = opened.metadata

@@ -150,5 +150,5 @@ def _is_string(kind: pa.DataType) -> bool:
 
 
 def is_text_like(kind: pa.DataType) -> bool:
-    """Whether a cell is one plain value."""
+    """Return whether a cell is one plain value."""
     return not (pa.types.is_nested(kind) or _is_binary(kind))

@@ -103,7 +103,7 @@ class PartsSource:
                 self.ignored.append(f"{folder}{name}")
 
     def remarks(self) -> list[str]:
-        """Which files the labels come from, and what is to be said of each."""
+        """Return which files the labels come from, and what is to be said of each."""
         said = [
             f"{part.folder} {f'labels from {_name(part.file)}' if part.file else 'unlabeled'}"
             for part, _ in self._parts

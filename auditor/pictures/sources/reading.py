@@ -108,7 +108,7 @@ def local_file(root: str, location: str) -> Path | None:
 
 
 def is_beginning(root: str, data: bytes) -> bool:
-    """Whether ``read_each`` may have given only the beginning of a file."""
+    """Return whether ``read_each`` may have given only the beginning of a file."""
     return is_remote(root) and len(data) == HEAD_BYTES
 
 
@@ -200,7 +200,7 @@ def _probed(root: str, location: str) -> Probe:
 
 
 def is_on_stored(root: str, location: str, drawn_on: tuple[int, int] | None) -> bool | None:
-    """Whether boxes were drawn on the stored pixels; None where their size (width, height) tells nothing."""
+    """Return whether boxes were drawn on the stored pixels; None where their size (width, height) tells nothing."""
     image = None if drawn_on is None or is_remote(root) else _header(root, location)
     if image is None or image.stored == (image.height, image.width):
         return None

@@ -77,7 +77,7 @@ class RemoteTree:
             return cast(IO[bytes], self._system.open(self.path_of(location), "rb"))
 
     def path_of(self, location: str) -> str:
-        """How the file system calls it."""
+        """Return how the file system calls it."""
         inner = checked_relative(location)
         return f"{self._base.rstrip('/')}/{quote(inner) if self._is_web else inner}"
 
@@ -113,5 +113,5 @@ class RemoteTree:
 
 
 def _is_noise(part: str) -> bool:
-    """Whether files of that name, or below a folder of that name, are none of the user's."""
+    """Return whether files of that name, or below a folder of that name, are none of the user's."""
     return part in NOISE or part.startswith(".")

@@ -28,7 +28,8 @@ BACKSLASH = chr(92)
 
 
 def images_at(root: str | None, default: Path | str) -> Images:
-    """Where a table's paths lead: a folder here or at an address, a zip, or the images inside a Parquet file.
+    """Return where a table's paths lead: a folder here or at an address, a zip, or the images inside a
+    Parquet file.
 
     A path that leads nowhere there is taken for a near one where that is clear (``Resolved``).
 
@@ -53,7 +54,7 @@ class Below:
         return self.tree.locate(posixpath.normpath(f"{self._folder}{text.replace(BACKSLASH, '/')}"))
 
     def walk(self) -> Iterator[tuple[str, str | None]]:
-        """What lies in the folder, by its path below it; see ``Tree``."""
+        """Yield what lies in the folder, by its path below it; see ``Tree``."""
         size = len(self._folder)
         for location, reason in self.tree.walk():
             if location.startswith(self._folder):
@@ -87,7 +88,7 @@ class Resolved:
             return self.tree.locate(found)
 
     def remarks(self) -> list[str]:
-        """Which paths were taken for others, once for all."""
+        """Return which paths were taken for others, once for all."""
         own = remarks(self.tree)
         if not self._num_taken:
             return own
@@ -98,7 +99,7 @@ class Resolved:
 
 
 def remarks(source: object) -> list[str]:
-    """What is to be said about how a source's images were found."""
+    """Return what is to be said about how a source's images were found."""
     parts = [source, getattr(source, "tree", None)]
     return [text for part in parts if hasattr(part, "remarks") for text in part.remarks()]
 

@@ -61,7 +61,7 @@ class Problem:
 
     @property
     def cause(self) -> str:
-        """What is wrong without the names and numbers in it: equal for what has one cause."""
+        """Return what is wrong without the names and numbers in it: equal for what has one cause."""
         return OWN_TO_ONE.sub("", self.text)
 
     def __str__(self) -> str:
@@ -181,7 +181,7 @@ class Source(Protocol):
         """Every sample in input order, and every problem at its place."""
 
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
-        """What a decoding worker needs for each location, in the same order."""
+        """Return what a decoding worker needs for each location, in the same order."""
 
 
 @runtime_checkable
@@ -214,7 +214,7 @@ class PathBook:
         self._seen.execute("BEGIN")
 
     def again(self, file: str, named: str, location: str, row: int, label: str | None) -> Problem | None:
-        """Why ``location`` cannot be taken where it came before; remembers it, and None, otherwise.
+        """Return why ``location`` cannot be taken where it came before; remembers it, and None, otherwise.
 
         Raises:
             OSError: there is no room on the disk.
@@ -241,7 +241,7 @@ def _quoted(label: str | None) -> str:
 
 
 def is_whole(text: str) -> bool:
-    """Whether the text is a whole number."""
+    """Return whether the text is a whole number."""
     return text.isascii() and text.removeprefix("-").isdigit()
 
 

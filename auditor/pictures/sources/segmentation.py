@@ -158,7 +158,7 @@ class MaskSource:
             yield SourceRow(None, pair.image, pair.image, None, split=pair.split, mask=mask)
 
     def _are_stored(self) -> bool:
-        """Whether masks of images that are turned by EXIF were drawn on the stored pixels.
+        """Return whether masks of images that are turned by EXIF were drawn on the stored pixels.
 
         Their sizes tell where width and height change places; where none does, a person has to.
         """

@@ -57,7 +57,7 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def is_tar(name: str) -> bool:
-    """Whether the name is one of a tar archive."""
+    """Return whether the name is one of a tar archive."""
     return name.lower().endswith(TAR_SUFFIXES)
 
 
@@ -307,7 +307,7 @@ class WebDatasetSource:
 
 
 def holds_samples(tree: TarTree) -> bool:
-    """Whether an archive is a shard of WebDataset rather than class folders."""
+    """Return whether an archive is a shard of WebDataset rather than class folders."""
     first = next(_samples(tree), None)
     return first is not None and first.image() is not None and not {*LABELS, JSON}.isdisjoint(first.files)
 

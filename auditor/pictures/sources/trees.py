@@ -140,7 +140,7 @@ class FolderTree:
                 yield location, None
 
     def _leads_on(self, link: str, followed: set[str]) -> bool:
-        """Whether a link leads to a folder that is read through no other name, and not round in a circle."""
+        """Return whether a link leads to a folder that is read through no other name, and not round in a circle."""
         real, base = os.path.realpath(link), self._real_base
         here = os.path.realpath(os.path.dirname(link))
         turns = any(f"{place}/".startswith(real.rstrip("/") + "/") for place in (here, base))
@@ -151,7 +151,7 @@ class FolderTree:
         return True
 
     def outside(self, location: str) -> str:
-        """Why a link that leads out of the root is not followed, and what to do."""
+        """Return why a link that leads out of the root is not followed, and what to do."""
         target = os.path.realpath(os.path.join(self.root, location))
         both = os.path.commonpath([self._real_root, target])
         remedy = f"{ROOT} {both}, which holds both, or " if both.count("/") > 1 else ""
@@ -167,7 +167,7 @@ class FolderTree:
         return files, folders
 
     def holds(self, location: str) -> bool:
-        """Whether there is such a file."""
+        """Return whether there is such a file."""
         return os.path.isfile(os.path.join(self.root, location))
 
     def open(self, location: str) -> IO[bytes]:
@@ -175,7 +175,7 @@ class FolderTree:
         return open_below(self.root, location)
 
     def is_inside(self, location: str, *, is_link: bool) -> bool:
-        """Whether the file, with all links followed, lies below the root."""
+        """Return whether the file, with all links followed, lies below the root."""
         if is_link:
             return self._contains(os.path.realpath(os.path.join(self.root, location)))
         folder = location.rpartition("/")[0]
@@ -226,7 +226,7 @@ class ZipTree:
             )
 
     def remarks(self) -> list[str]:
-        """Which names are read as the first IBM PC had them, for the archive does not say how they are."""
+        """Return which names are read as the first IBM PC had them, for the archive does not say how they are."""
         if not self._untold:
             return []
         shown = printable(", ".join(self._untold[:3]), 100)
@@ -269,7 +269,7 @@ class ZipTree:
         return sorted(files), sorted(folders)
 
     def holds(self, location: str) -> bool:
-        """Whether there is such a file."""
+        """Return whether there is such a file."""
         return location in self._known
 
     def size_of(self, location: str) -> int:
@@ -328,12 +328,14 @@ def folder_tree(folder: Path, root: str | None = None) -> FolderTree:
 
 
 def is_below(folder: Path, root: str) -> bool:
-    """Whether a folder lies in the folder that was named as the root."""
+    """Return whether a folder lies in the folder that was named as the root."""
     return folder.is_relative_to(Path(root).expanduser().absolute())
 
 
 def is_repository(place: Path) -> bool:
-    """Whether a folder is a repository as the library of Hugging Face's hub keeps it, and nothing else is in it."""
+    """Return whether a folder is a repository as the library of Hugging Face's hub keeps it, and nothing else
+    is in it.
+    """
     try:
         names = {entry.name for entry in place.iterdir()}
     except OSError:
@@ -389,7 +391,7 @@ def _meant_name(info: zipfile.ZipInfo) -> str:
 
 
 def _is_told(info: zipfile.ZipInfo) -> bool:
-    """Whether it is sure how the name is written: plain letters, or UTF-8, said or not."""
+    """Return whether it is sure how the name is written: plain letters, or UTF-8, said or not."""
     plain = info.filename.isascii() or bool(info.flag_bits & UTF8_NAME)
     return plain or info.filename != info.orig_filename.replace(BACKSLASH, "/")  # which was UTF-8 after all
 
@@ -427,7 +429,7 @@ def _unusable(info: zipfile.ZipInfo) -> str | None:
 
 
 def is_noise(name: str) -> bool:
-    """Whether a system put the file there, or its name is hidden."""
+    """Return whether a system put the file there, or its name is hidden."""
     parts = name.split("/")
     return any(part in NOISE or (part.startswith(".") and part not in (".", "..")) for part in parts)
 

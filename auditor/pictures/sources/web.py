@@ -21,7 +21,7 @@ SILENT_S, WHOLE_S = 30.0, 300.0
 
 
 async def session(**options: Any) -> aiohttp.ClientSession:
-    """What fsspec asks web servers with."""
+    """Return what fsspec asks web servers with."""
     trace = aiohttp.TraceConfig()
     trace.on_request_redirect.append(_stay)
     return aiohttp.ClientSession(

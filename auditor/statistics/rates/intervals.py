@@ -46,7 +46,7 @@ class Interval:
 
     @property
     def kind_in_words(self) -> str:
-        """What the interval promises, for a screen."""
+        """Return what the interval promises, for a screen."""
         if self.kind == "sequence":
             return "valid at every size while you watch"
         return "exact for a sample size fixed beforehand"

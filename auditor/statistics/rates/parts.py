@@ -80,7 +80,9 @@ def part_intervals(
 
 
 def first_interval(num_hits: int, num_rows: int, population: int) -> Interval:
-    """What a first draw will say where it is uniform, no ranking stands before it, and nobody decided anything."""
+    """Return what a first draw will say where it is uniform, no ranking stands before it, and nobody decided
+    anything.
+    """
     low, high = hypergeometric_interval(num_hits, num_rows, population, level=1.0 - EXACT_RISK)
     return Interval(low, high, 1.0 - EXACT_RISK, "exact", num_hits, num_rows)
 
@@ -186,7 +188,7 @@ class _Tally:
         )
 
     def _counts(self, part: int, rows: NDArray[np.int64]) -> tuple[Counts, ...]:
-        """What the first rows say, one entry a stage that has any."""
+        """Return what the first rows say, one entry a stage that has any."""
         found = []
         for number, stage in enumerate(self.stages):
             mine = rows[stage.rows[rows]]
@@ -196,7 +198,7 @@ class _Tally:
         return tuple(found)
 
     def _of_fixed(self, part: int, rows: NDArray[np.int64]) -> Counts:
-        """What the first draw says.
+        """Return what the first draw says.
 
         A uniform one is counted in the two strata of the ranking that stood before it (``Verified.strata``): given
         how many rows fell into each, they are a uniform sample of it. This is the difference estimator with "the

@@ -142,7 +142,7 @@ def shared_pictures(splits: NDArray[Any], duplicates: pd.DataFrame) -> pd.DataFr
 
 
 def shared_sentence(reports: list[SplitReport]) -> str:
-    """How many pictures are in more than one split; empty where none is."""
+    """Return how many pictures are in more than one split; empty where none is."""
     copied, alike = (sum(getattr(one, name) for one in reports) for name in ("num_copied", "num_alike"))
     said = []
     if copied:

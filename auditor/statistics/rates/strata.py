@@ -94,7 +94,7 @@ class Counts:
         return sum(self.sizes) + self.known_hits + self.known_misses + self.known_unsure
 
     def scaled(self, factor: float) -> Counts:
-        """What ``factor`` times as many rows would show if they were like these."""
+        """Return what ``factor`` times as many rows would show if they were like these."""
         drawn = [min(size, round(factor * num)) for size, num in zip(self.sizes, self.drawn, strict=True)]
         hits = [min(num, round(factor * hit)) for num, hit in zip(drawn, self.hits, strict=True)]
         room = zip(drawn, hits, self.unsure, strict=True)

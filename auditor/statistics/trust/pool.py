@@ -190,7 +190,9 @@ def told(
 
 
 def all_alike(names: Sequence[str], num_samples: int, num_classes: int) -> CrossFit:
-    """What stands in for a pool where nothing can be fitted: all witnesses count the same, and T says nothing."""
+    """Return what stands in for a pool where nothing can be fitted: all witnesses count the same, and T says
+    nothing.
+    """
     weights, nothing = (
         np.full(len(names), 1 / len(names)),
         np.full((num_classes, num_classes), 1 / num_classes),

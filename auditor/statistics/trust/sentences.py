@@ -12,14 +12,14 @@ sets, of which 63 have as many wrong labels or all but a tenth (``benchmarks/res
 
 
 def is_least(low: float, point: float, high: float) -> bool:
-    """Whether a guess is rather too low than too high, as where errors depend on the picture."""
+    """Return whether a guess is rather too low than too high, as where errors depend on the picture."""
     return high > TOO_LOW * point and low > SURE * point
 
 
 def guess_sentence(
     low: float, point: float, high: float, num_labeled: int, *, is_fitted: bool, stands_out: bool
 ) -> str:
-    """How many labels are wrong by the pool alone.
+    """Return how many labels are wrong by the pool alone.
 
     Args:
         low: the range's lower end, in [0, 1].

@@ -17,7 +17,7 @@ from auditor.statistics.rates import UNLABELED
 def headline(
     given: int, votes: Sequence[tuple[str, int]], class_names: Sequence[str], suggested: int = -1
 ) -> str:
-    """What the witnesses together say, and why another class than the one that they see is suggested.
+    """Return what the witnesses together say, and why another class than the one that they see is suggested.
 
     Args:
         given: the label, -1 without.

@@ -40,7 +40,7 @@ def knows_by_heart(
     others: Sequence[NDArray[np.floating]],
     given_labels: NDArray[np.integer],
 ) -> bool:
-    """Whether probabilities of unknown origin fit the given labels far better than ``others`` do.
+    """Return whether probabilities of unknown origin fit the given labels far better than ``others`` do.
 
     Then their model learned the labels. Where it learned them by half, nobody can tell it from a better model.
 

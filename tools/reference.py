@@ -19,6 +19,10 @@ from benchmarks.detection import RESULTS
 from tests.auditor.importing.world.cases import cases
 from tools.pages import DOCS, ROOT, replace_block
 
+FOLDERS = ("Folders", "Kaggle and well-known sets", "Archives, shards and Parquet", "Masks")
+FILES = ("Annotations of other tools", "Tables")
+"""Families of ``tests/auditor/importing/world``, by the page that lists them."""
+
 
 def columns() -> str:
     """Markdown table of every column of an export, in its order."""
@@ -55,15 +59,21 @@ def _escaped(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def layouts() -> str:
+def layouts(*families: str) -> str:
     """Markdown list of the published sets and layouts whose reading is tested, by what becomes of them."""
-    found: dict[str, dict[bool, list[str]]] = {}
+    found: dict[str, dict[bool, list[str]]] = {family: {True: [], False: []} for family in families}
     for case in cases():
-        found.setdefault(case.family, {True: [], False: []})[bool(case.wanted)].append(case.name)
+        if case.family in families:
+            found[case.family][bool(case.wanted)].append(case.name)
     return "\n\n".join(
         f"**{family}**, read: {'; '.join(both[True])}. Asked about or refused: {'; '.join(both[False])}."
         for family, both in found.items()
     )
+
+
+def families_told() -> set[str]:
+    """The families of the table that the pages list."""
+    return {*FOLDERS, *FILES}
 
 
 def blocks() -> dict[tuple[Path, str], str]:
@@ -72,7 +82,8 @@ def blocks() -> dict[tuple[Path, str], str]:
     return {
         (DOCS / "commands.md", "commands"): commands(),
         (DOCS / "columns.md", "columns"): columns(),
-        (DOCS / "formats.md", "layouts"): layouts(),
+        (DOCS / "layouts.md", "folders"): layouts(*FOLDERS),
+        (DOCS / "files_of_labels.md", "files"): layouts(*FILES),
         (DOCS / "benchmarks.md", "detection"): detection_readme.table(stored),
         (DOCS / "benchmarks.md", "features"): backbones_page.short_table([500, 3_000, 25_000]),
         (ROOT / "README.md", "features"): backbones_page.short_table([3_000]),

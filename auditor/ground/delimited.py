@@ -61,9 +61,10 @@ class Delimited:
         first = self._first_line()
         self.is_declared = first.lower().startswith(DECLARED) and len(first.strip()) == len(DECLARED) + 1
         self.separator = first.strip()[-1] if self.is_declared else self._found_separator(first)
-        header = next(self._records(), None)
-        if header is None or not any(cell.strip() for cell in header.cells):
+        header = next((one for one in self._records() if any(cell.strip() for cell in one.cells)), None)
+        if header is None:
             raise self._refused(f"{name} is empty; it needs a header with the names of its columns.")
+        self._header_row = header.row
         self.columns = [cell.strip() or f"Unnamed: {at}" for at, cell in enumerate(header.cells)]
         """The header; a column without a name is called as pandas calls it: its index, or a comma too many."""
         self.header = header.raw
@@ -76,7 +77,7 @@ class Delimited:
         """
         wanted = len(self.columns)
         for record in self._records():
-            if record.row == (2 if self.is_declared else 1):
+            if record.row <= self._header_row:
                 continue
             cells = record.cells
             while len(cells) > wanted and not cells[-1].strip():

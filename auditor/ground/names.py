@@ -8,6 +8,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 _SPACES = re.compile(r"[\s_]+|(?<=\w)-(?=\w)")
+_IN_A_WORD = re.compile(r"(?<=[^\W\d_])[\s_-]+(?=[^\W\d_])")
+_AROUND = "'\"`\u2018\u2019\u201c\u201d.,;:|"
+_LOOK_LIKE = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425"
+    "\u03bf\u0391\u0392\u0395\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a7\u2010\u2011\u2012\u2013\u2014\u2212",
+    "aeopcyxijsABEKMHOPCTX" + "oABEHIKMNOPTX" + "-" * 6,
+)
+"""Cyrillic and Greek letters, and dashes, that nobody can tell from Latin ones and a hyphen."""
 
 
 def normal(text: str) -> str:
@@ -21,11 +29,13 @@ def normal(text: str) -> str:
 def likeness(name: str) -> str:
     """Equal for names that a person takes for one.
 
-    Case, spaces, underscores, hyphens, invisible signs and zeros before a number do not count.
+    Case, spaces, underscores, hyphens, invisible signs, letters of another script that look the same, quotes and
+    stops around it, and zeros before a number do not count.
     """
-    text = name if name.isascii() else unicodedata.normalize("NFKC", name)
-    seen = "".join(sign for sign in text if unicodedata.category(sign) != "Cf")
-    plain = _SPACES.sub(" ", seen).strip().casefold()
+    text = name if name.isascii() else unicodedata.normalize("NFKC", name).translate(_LOOK_LIKE)
+    seen = "".join(sign for sign in text if unicodedata.category(sign) != "Cf").strip()
+    seen = seen.strip(_AROUND) or seen
+    plain = _SPACES.sub(" ", _IN_A_WORD.sub("", seen)).strip().casefold()
     return plain.lstrip("0") or "0" if plain.isdecimal() else plain
 
 

@@ -44,6 +44,8 @@ class Paths:
         if text in self._names:
             return text
         best = self._best(text)
+        if not best and "%" in text:
+            best = self._best(unquote(text))
         return best[0] if len(best) == 1 else None
 
     def _sort(self) -> None:

@@ -96,7 +96,7 @@ class Problems:
         if num_rows or self.num_missing < 2 or self.num_missing != self.count:
             return self
         hint = self.listed[0].text.rpartition("; ")[2]
-        several = f" ({hint} for the first)" if hint.endswith(" are there") else ""
+        several = f" ({hint} for the first)" if hint.endswith(("is there", "are there")) else ""
         text = (
             f"none of its {self.count:,} images exists below {printable(info.root)}{several}; set the folder that "
             "their paths start from, the root"

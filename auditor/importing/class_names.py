@@ -23,7 +23,7 @@ MOST_REMARKS = 5
 """Sets of like names that are spelt out; the others are counted."""
 SURE_SEPARATORS = ("|", ";")
 """Nobody writes these into the name of one class; the others are separators where their parts are classes."""
-SEPARATORS = (*SURE_SEPARATORS, ",", "/", "+", "&", " and ", " ", "_", "-")
+SEPARATORS = (*SURE_SEPARATORS, "\n", "\t", ",", "/", "\\", "+", "&", ":", " and ", " ", "_", "-")
 VECTORS = (",", ";", " ")
 """Between the ones and zeros of several classes."""
 _FLOAT = re.compile(r"-?[0-9]{0,15}\.?[0-9]{1,15}")
@@ -59,6 +59,8 @@ def meaning(
         found.notes = _fewer(found.notes)
         return found
     _read_lists(counts, found)
+    if found.question is not None:
+        return found
     _read_whole_numbers(counts, found)
     if counts and all(map(_FLOAT.fullmatch, counts)) and not all(map(_WHOLE_FLOAT.fullmatch, counts)):
         found.notes.append(
@@ -113,6 +115,13 @@ def _read_lists(counts: Mapping[str, int], found: Meaning) -> None:
         parts = _listed(name)
         if parts is None:
             continue
+        if any(part[:1] in ("{", "[") for part in parts):
+            found.question = ImportRefusedError(
+                f"Labels are objects such as {printable(name, 80)}: boxes or shapes, and one class per image can "
+                "be audited; name another column of labels, or write boxes as COCO and import them with boxes.",
+                field="label_column",
+            )
+            return
         if len(parts) > 1:
             found.several[name] = tuple(parts)
         else:

@@ -23,12 +23,12 @@ from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 from auditor.ground.errors import ImportRefusedError
-from auditor.ground.files import text_of
 from auditor.ground.names import first_twice
 from auditor.ground.numbers import number_text, read_number
 from auditor.pictures.sources.answers import Answer, asked, marked, of_each, settled
 from auditor.pictures.sources.columns import choose_column, path_on_disk
 from auditor.pictures.sources.folder import has_broken_text
+from auditor.pictures.sources.names_file import names_in
 from auditor.pictures.sources.reading import UnreadableError, is_on_stored, placed_region
 from auditor.pictures.sources.roots import images_at
 from auditor.pictures.sources.rows import (
@@ -48,12 +48,12 @@ from auditor.pictures.sources.rows import (
 )
 from auditor.pictures.sources.trees import FolderTree, Images, MissingError, PathError, ZipTree
 
-MOST_NAMES_BYTES = 2**24
-"""Of a file with names of classes."""
 FOLDERS_OF_IMAGES = ("data", "images")
 """Where FiftyOne and CVAT put images beside their file; its paths may start from there."""
 FOLDERS_OF_FILES = ("annotations", "labels")
 """What the folder of such a file is called where its images lie beside that folder, as in COCO."""
+PICTURES = ("image", "img", "picture", "photo")
+"""How the image of one of Label Studio's tasks is usually called."""
 Outcome = Callable[[str], str | None]
 """What an image's label is in the end, by its path as the file gives it. Empty: the entry stays as it is; None: the
 image is left out."""
@@ -369,6 +369,7 @@ class LabelStudio(Format):
                 continue
             label, problem, answers = None, None, None
             try:
+                _refuse_several(task["data"])
                 given = self._answers(task)
                 if self.annotators:
                     label, answers = marked(given), of_each(given, self.annotators)
@@ -423,6 +424,8 @@ class LabelStudio(Format):
         for annotation, result in _results(task):
             if own is not None and result.get("from_name", own) != own:
                 continue
+            if "x" in result["value"] or "start" in result["value"]:
+                raise ValueError("has a choice about a region; one class per image can be audited")
             choices = result["value"]["choices"]
             if not isinstance(choices, list) or not all(isinstance(one, str) for one in choices):
                 raise ValueError("has choices that are no list of names; export the tasks again")
@@ -460,10 +463,17 @@ def one_question(file: Path, asked: Iterable[Iterable[str]], options: SourceOpti
     return questions[0] if questions else None
 
 
+def _refuse_several(data: dict[str, Any]) -> None:
+    pictures = [name for name, value in data.items() if is_image(value)]
+    if len(pictures) > 1 and not any(data.get(name) for name in PICTURES):
+        shown = printable(", ".join(pictures), 60)
+        raise ValueError(f"has several pictures ({shown}); call the one that is labeled image in data")
+
+
 def _picture_of(data: dict[str, Any]) -> str:
     """The image's path as the server stores it: ``?d=`` of local files, or what follows ``/data/upload/``."""
     text = next(
-        (str(data[name]) for name in ("image", "img", "picture", "photo") if data.get(name)),
+        (str(data[name]) for name in PICTURES if data.get(name)),
         next((value for value in data.values() if is_image(value)), ""),
     )
     return path_on_disk(text)
@@ -675,18 +685,7 @@ class NamedSource(RenamedSource):
         Raises:
             ImportRefusedError: the file cannot be read, is empty or has a name twice, or the source has names.
         """
-        try:
-            names = [line.strip() for line in text_of(file, most_bytes=MOST_NAMES_BYTES).splitlines()]
-        except (OSError, UnicodeDecodeError) as error:
-            raise ImportRefusedError(f"{file} cannot be read ({error}); name a text file.") from error
-        while names and not names[-1]:
-            names.pop()
-        for row, name in enumerate(names, start=1):
-            if not name or names.index(name) < row - 1:
-                what = f"{printable(name, 60)!r} is there before" if name else "no class is named"
-                raise ImportRefusedError(f"{file.name}, row {row}: {what}; write one class name a line.")
-        if not names:
-            raise ImportRefusedError(f"{file} is empty; write one class name a line.")
+        names = names_in(file)
         if source.info.class_names is not None:
             raise ImportRefusedError(
                 f"{source.info.table_file} names its classes itself; leave the class names out.",

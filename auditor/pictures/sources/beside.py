@@ -27,7 +27,7 @@ def refuse_lists(listing: Listing) -> None:
     tree = listing.tree
     images = Resolved(tree)
     for name, reason in tree.walk():
-        if reason is not None or not name.lower().endswith(".txt") or name.count("/") > DEEPEST:
+        if reason is not None or not name.lower().endswith(".txt") or listing.depth(name) > DEEPEST:
             continue
         with tree.open(name) as stream:
             words = stream.readline(LONGEST_LINE).decode("utf-8-sig", "replace").split()

@@ -43,7 +43,7 @@ LABEL_NAMES = (
         "class_label",
     ),
     *("classname", "choice", "annotation", "y", "dx", "diagnosis", "breed", "species", "finding_labels"),
-    *("label_name", "class_label_name", "class_id", "label_id", "class_index", "class_idx"),
+    *("label_name", "labelname", "class_label_name", "class_id", "label_id", "class_index", "class_idx"),
 )
 GIVEN = ("given_label", "noisy_label")
 """Columns that say that they are the labels, whatever other columns there are."""
@@ -72,6 +72,7 @@ ANNOTATOR = re.compile(
     r"(annotators?|raters?|readers?|labell?ers?|workers?|experts?|coders?|users?)[_\- ]?\w{1,2}"
 )
 """Columns of several annotators: ``annotator1``, ``Rater B``."""
+_NUMBER = re.compile(r"(?<=[a-z])[ ._-]?[0-9]$", re.IGNORECASE)
 DATA_AS_HEADER = "its first row looks like data; add a header row such as filepath,label"
 TRUE_WORDS = frozenset(["1", "1.0", "true", "yes", "y", "t", "x"])
 FALSE_WORDS = frozenset(["", "0", "0.0", "false", "no", "n", "f"])
@@ -104,8 +105,11 @@ def find_column(columns: Iterable[str], usual: Sequence[str]) -> str | None:
 
 
 def is_label_name(column: str) -> bool:
-    """Return whether a column is called as labels are; ``y`` may be a place as well."""
-    return column.lower() != "y" and find_column([column], LABEL_NAMES) is not None
+    """Return whether a column is called as labels are, also ``label2`` and ``label.1``; ``y`` may be a place
+    as well.
+    """
+    plain = _NUMBER.sub("", column.strip())
+    return plain.lower() != "y" and find_column([plain], LABEL_NAMES) is not None
 
 
 def choose_column(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -9,7 +11,7 @@ from pathlib import Path
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.pictures.decoding import looks_like_image
-from auditor.pictures.sources.layout import Look, Parts, Reading, read
+from auditor.pictures.sources.layout import MASK_ENDING, Look, Parts, Reading, read
 from auditor.pictures.sources.rows import IMAGE_SUFFIXES, Payload, Problem, SourceInfo, SourceRow, printable
 from auditor.pictures.sources.trees import Tree
 
@@ -31,6 +33,7 @@ class Listing:
         self.tree = tree
         folders: Counter[Parts] = Counter()
         others: set[Parts] = set()
+        has_masks = False
         self.files: dict[str, None] = {}
         """The files that may say what the whole is, by their locations."""
         self.unusable: list[tuple[str, str]] = []
@@ -46,11 +49,13 @@ class Listing:
                 continue
             if self.is_picture(location):
                 folders[parts[:-1]] += 1
+                has_masks = has_masks or MASK_ENDING.search(parts[-1].rpartition(".")[0]) is not None
             else:
                 others.add(parts[:-1])
         self.num_pictures = folders.total()
+        self._common = functools.reduce(_shared, folders) if folders else ()
         self._readings: dict[str | None, Reading] = {}
-        self._look = Look(tree.root, folders, frozenset(others), self._pictures)
+        self._look = Look(tree.root, folders, frozenset(others), self._pictures, self._texts, has_masks)
 
     def reading(self, layout: str | None) -> Reading:
         """Return what its folders mean as a whole; see ``layout.read``."""
@@ -62,6 +67,11 @@ class Listing:
         """The path without the folder that wraps everything."""
         base = self.tree.base
         return location[len(base) :] if location.startswith(base) else location
+
+    def depth(self, location: str) -> int:
+        """Return how many folders a file lies below the one that holds all pictures."""
+        parts = tuple(self.inner(location).split("/")[:-1])
+        return len(parts) - len(_shared(parts, self._common))
 
     def meant(self, location: str) -> tuple[str | None, str | None] | None:
         """(class or None, split or None) of a file; None: its folder says nothing."""
@@ -79,6 +89,10 @@ class Listing:
 
     def _pictures(self) -> Iterator[Parts]:
         named = (one for one, reason in self.tree.walk() if reason is None and self.is_picture(one))
+        return (tuple(self.inner(one).split("/")) for one in named)
+
+    def _texts(self) -> Iterator[Parts]:
+        named = (one for one, reason in self.tree.walk() if reason is None and not is_image_name(one))
         return (tuple(self.inner(one).split("/")) for one in named)
 
 
@@ -134,6 +148,12 @@ class FolderSource:
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
         """See ``Source``: workers read the files themselves."""
         yield from locations
+
+
+def _shared(first: Parts, second: Parts) -> Parts:
+    """The folders that both paths begin with."""
+    both = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))
+    return tuple(one for one, _ in both)
 
 
 def _because(reason: str, tree: Tree) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from auditor.pictures.sources.trees import Images
 
 TABLES = (".csv", ".tsv", ".txt", ".xlsx")
 LINES = (".jsonl", ".ndjson", ".manifest")
+SPLIT_LIST = re.compile(r"partition|split", re.IGNORECASE)
 MOST_BYTES = 2**31
 """Of a document."""
 
@@ -63,7 +65,13 @@ def annotation_format(file: Path, options: SourceOptions) -> Format | None:
     if suffix == ".xml":
         return Cvat(file)
     if suffix == ".txt":
-        return ImageList(file) if _is_image_list(file) else None
+        if not _is_image_list(file):
+            return None
+        if SPLIT_LIST.search(file.stem):
+            raise ImportRefusedError(
+                f"{file} is called as a list of splits; if its numbers are classes, give it another name."
+            )
+        return ImageList(file)
     if suffix != ".json":
         return None
     try:
@@ -78,15 +86,23 @@ def annotation_format(file: Path, options: SourceOptions) -> Format | None:
         isinstance(value.get(k), list) for k in ("images", "annotations", "categories")
     ):
         return CocoBoxes(file, value) if options.boxes else Coco(file, value)
+    if isinstance(value, list) and value and _is_create_ml(value[0]):
+        raise ImportRefusedError(
+            f"{file} holds boxes as CreateML has them; write boxes as COCO and import that file with boxes."
+        )
     if isinstance(value, list) and (not value or _is_task(value[0])):
         return LabelStudio(file, value, options)
     found = json_format(file, value, options)
     if found is None:
         raise ImportRefusedError(
             f"{file} is neither COCO (images, annotations, categories), nor a list of Label Studio's tasks or of "
-            "objects with a path and a label each."
+            "objects with a path and a label each; pandas writes one by to_json(orient='records')."
         )
     return found
+
+
+def _is_create_ml(value: object) -> bool:
+    return isinstance(value, dict) and "image" in value and isinstance(value.get("annotations"), list)
 
 
 def _is_task(value: object) -> bool:

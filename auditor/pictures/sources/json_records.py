@@ -35,6 +35,19 @@ from auditor.pictures.sources.columns import (
 from auditor.pictures.sources.folder import has_broken_text
 from auditor.pictures.sources.rows import SourceOptions, class_name, printable
 
+SHAPES = (
+    "bounding_box",
+    "bbox",
+    "points",
+    "polygon",
+    "polyline",
+    "mask",
+    "support",
+    "timestamps",
+    "keypoints",
+)
+"""What FiftyOne and others keep beside the label of a part of an image."""
+OF_BOXES = "one class per image can be audited: write boxes as COCO and import that file with boxes"
 SOURCE, METADATA = "source-ref", "-metadata"
 """Of Ground Truth."""
 TRUTH = "ground_truth"
@@ -226,6 +239,11 @@ class GroundTruth(JsonLines):
     def _label_of(self, value: dict[str, Any]) -> str | None:
         about = value.get(f"{self._label}{METADATA}")
         about = about if isinstance(about, dict) else {}
+        said = value.get(self._label)
+        if isinstance(said, dict):
+            raise ValueError(f"{self._label} holds boxes or shapes; {OF_BOXES}")
+        if is_image(said):
+            raise ValueError(f"{self._label} names a mask; import masks with the task segmentation")
         if isinstance(about.get("class-map"), dict):
             names = [str(name) for name in about["class-map"].values()]
             if len(names) > 1:
@@ -279,6 +297,8 @@ class LabelsByName(Format):
             yield Entry(row, name, label, problem=problem)
 
     def _label_of(self, said: Any) -> str | None:
+        if isinstance(said, dict) and (shape := next((key for key in SHAPES if key in said), None)):
+            raise ValueError(f"has a label of a part of the image ({shape}); {OF_BOXES}")
         said = said.get("label") if isinstance(said, dict) else said
         if isinstance(said, list):
             if len(said) > 1:

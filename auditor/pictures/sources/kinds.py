@@ -158,7 +158,7 @@ def _class_folders(seen: Seen) -> Kind:
 def _table(seen: Seen) -> Kind | None:
     """The one table that names the pictures, where no folder is a class or a person named its columns."""
     tree, options, listing = seen.tree, seen.options, seen.listing
-    tables = [name for name in seen.ending(TABLES) if listing.inner(name).count("/") <= DEEPEST]
+    tables = [name for name in seen.ending(TABLES) if listing.depth(name) <= DEEPEST]
     if not tables or isinstance(tree, RemoteTree) or _has_parts(seen):
         return None
     is_rooted = isinstance(tree, ZipTree) and options.root is not None
@@ -314,16 +314,16 @@ def _shards(seen: Seen) -> Kind | None:
 
 
 def _arrays(seen: Seen) -> Kind | None:
-    """Arrays of images and of labels, in the first folder or in the only one that has some."""
+    """Arrays of images and of labels, in a folder round all pictures or in the only one that has some."""
     if seen.options.layout is not None:
         return None
     by_folder: dict[str, list[str]] = {}
     for name in seen.listing.files:
         by_folder.setdefault(name.rpartition("/")[0], []).append(name)
     found = {folder for folder, names in by_folder.items() if are_arrays(names)}
-    first = seen.tree.base.rstrip("/")
-    folder = first if first in found else next(iter(found), None)
-    if folder is None or (folder != first and (len(found) > 1 or seen.listing.num_pictures)):
+    above = {folder for folder in found if not seen.listing.depth(by_folder[folder][0])}
+    folder = next(iter(above or found), None)
+    if folder is None or (not above and (len(found) > 1 or seen.listing.num_pictures)):
         return None
     if not isinstance(seen.tree, FolderTree):
         return Kind("arrays", LIKELY, "", refusal=seen.packed("arrays"))

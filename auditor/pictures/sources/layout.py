@@ -7,6 +7,7 @@ does not know them, or that a person has to say it; none opens a file.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -31,16 +32,97 @@ class TwoWaysError(ImportRefusedError):
     """What is there has class folders, and can be read in more than one way: a person has to choose."""
 
 
-_SPLIT = re.compile(
-    r"(?:[a-z0-9\-]{1,40}[_\- ]){0,4}"
-    r"(train|training|trainval|val|valid|validation|test|testing|dev|eval|pred|holdout)"
-    r"(?:[_\- ]?(?:sets?|data|dataset|images?|imgs?|pictures|input|split|ing))?(?:[_\- ]?\d{1,4}|[ab])?"
+_SPLIT_WORD = (
+    "train|training|trainval|trn|val|valid|validate|validation|test|testing|tst|publictest|privatetest|dev|eval|"
+    "evaluation|pred|holdout|heldout|entrenamiento|entrainement|treino|treinamento|prueba|teste|validacion|validacao|"
+    "trainings|validierungs?|训练集?|验证集?|测试集?"
 )
+_OF_A_SPLIT = (
+    r"sets?|data|daten|dataset|images?|imgs?|pictures?|photos?|input|split|ing|files?|jpe?gs?|pngs?|tiff?|full|small|"
+    r"final|v\d{1,2}|stg\d|stage\d|\d{1,4}(?:x\d{1,4})?(?:px)?"
+)
+_SPLIT = re.compile(
+    rf"(?:[a-z0-9\-]{{1,40}}[_\- ]){{0,4}}(?:{_SPLIT_WORD})(?:[_\- ]?(?:{_OF_A_SPLIT})){{0,3}}[ab]?"
+)
+_SPLIT_AND_MORE = re.compile(rf"({_SPLIT_WORD})[_\- ](.+)")
 _PART = re.compile(
-    r"(.*?(?:part|batch|chunk|fold|folder|images?|imgs?|shard|data|dataset|set|section|split|run|session|camera)s?)"
+    r"(.*?(?:part|batch|chunk|fold|folder|images?|imgs?|shard|data|dataset|set|section|split|run|session|camera|cam|"
+    r"patient|case|study|series|scan|slide|video|clip|frame|sequence|seq|scene|site|roi|tile|plot|flight|recording|"
+    r"day|week|month)s?)"
     r"[_\- ]?\(?\d+\)?"
 )
 """Folders that are numbered and are parts of one thing rather than classes: ``images_1``, ``fold 2``."""
+_TAKEN_THEN = re.compile(
+    r"(?:19|20)\d\d(?:[-_.]?(?:0[1-9]|1[0-2])(?:[-_.]?[0-3]\d)?)?|[0-3]?\d[-_.][0-3]?\d[-_.](?:19|20)?\d\d"
+    r"|1\d\d[a-z_][a-z0-9_]{4}"
+)
+"""Folders by date, or as cameras call them: ``2021-03``, ``100CANON``."""
+_SIZE = re.compile(
+    r"(?:28|32|48|64|96|112|128|160|192|224|256|299|320|384|448|480|512|600|640|768|800|1024|2048)"
+)
+_SIZED = re.compile(rf"{_SIZE.pattern}(?:x{_SIZE.pattern})?(?:px|p)?")
+VIEWS = frozenset(
+    [
+        *(
+            "rgb",
+            "depth",
+            "nir",
+            "ir",
+            "infrared",
+            "thermal",
+            "visible",
+            "grayscale",
+            "greyscale",
+            "gray",
+            "grey",
+        ),
+        *(
+            "color",
+            "colour",
+            "input",
+            "inputs",
+            "target",
+            "targets",
+            "output",
+            "outputs",
+            "left",
+            "right",
+            "hr",
+            "lr",
+        ),
+        *(
+            "low",
+            "high",
+            "noisy",
+            "clean",
+            "blur",
+            "sharp",
+            "hazy",
+            "before",
+            "after",
+            "original",
+            "enhanced",
+        ),
+        *(
+            "disparity",
+            "normals",
+            "edges",
+            "sketch",
+            "sketches",
+            "raw",
+            "processed",
+            "crops",
+            "crop",
+            "cropped",
+        ),
+    ]
+)
+"""Folders of the same scenes seen in several ways, where their pictures are called alike."""
+MASK_ENDING = re.compile(
+    r"[-_. ](?:mask|segmentation|seg|gt|groundtruth|ground_truth|annotation|superpixels)(?:[-_. ]?\d{1,3})?$",
+    re.IGNORECASE,
+)
+LABEL_FILES = (".txt", ".xml", ".json")
 _WORDS = re.compile(r"[_\-. ]+")
 _NUMBER = re.compile(r"[_\-. ]*\d+$")
 IMAGES, MASKS, BOXES = "images", "masks", "boxes"
@@ -72,6 +154,10 @@ class Look:
     """Folders that hold other files."""
     pictures: Callable[[], Iterable[Parts]] = tuple
     """The paths of all pictures once more."""
+    texts: Callable[[], Iterable[Parts]] = tuple
+    """The paths of all other files."""
+    has_masks: bool = False
+    """Whether any picture is called as a mask (``MASK_ENDING``)."""
 
     def below(self, prefix: Parts) -> Look:
         """Return what lies below a folder, by the rest of the paths."""
@@ -81,6 +167,8 @@ class Look:
             _below(self.folders, prefix),
             frozenset(one[size:] for one in self.others if one[:size] == prefix),
             lambda: (one[size:] for one in self.pictures() if one[:size] == prefix),
+            lambda: (one[size:] for one in self.texts() if one[:size] == prefix),
+            self.has_masks,
         )
 
     def shown(self) -> str:
@@ -108,6 +196,8 @@ class Reading:
     """Folders called as what has no label, in place of a class."""
     aside: frozenset[str] = frozenset()
     """Folders of masks or thumbnails, which are left out, in lower case."""
+    masks: frozenset[Parts] = frozenset()
+    """Masks that lie among the pictures, which are left out."""
     counts: Counter[Parts] | None = None
     """Pictures by folder."""
     because: str = ""
@@ -137,15 +227,17 @@ class Reading:
         return label, rest[1] if self.is_split_below and len(rest) > 1 else split
 
     def is_aside(self, parts: list[str]) -> bool:
-        """Return whether a file lies in a folder of masks or thumbnails, which is left out."""
-        return bool(self.aside) and any(part.lower() in self.aside for part in parts[:-1])
+        """Return whether a file is a mask, or lies in a folder of masks or thumbnails: it is left out."""
+        in_folder = bool(self.aside) and any(part.lower() in self.aside for part in parts[:-1])
+        return in_folder or (bool(self.masks) and tuple(parts) in self.masks)
 
     def lines(self) -> list[str]:
         """The reading as a person checks it: a line a split with its classes, and what was left out."""
         found: dict[str | None, Counter[str | None]] = {}
+        masks = Counter(path[:-1] for path in self.masks)
         for folder, count in (self.counts or {}).items():
             if not self.is_aside([*folder, ""]) and (meant := self.of([*folder, ""])) is not None:
-                found.setdefault(meant[1], Counter())[meant[0]] += count
+                found.setdefault(meant[1], Counter())[meant[0]] += count - masks[folder]
         return [*tree_lines(found), *self.left_out()]
 
     def left_out(self) -> list[str]:
@@ -153,7 +245,8 @@ class Reading:
         left = ["/".join(self.wrapper)] if self.wrapper else []
         left += [f"{split}/{'/'.join(inner)}" for split, inner in (self.inner or {}).items() if inner]
         aside = sum(count for one, count in (self.counts or {}).items() if self.is_aside([*one, ""]))
-        what = "mask" if MASKS in map(_role, self.aside) else "thumbnail"
+        aside += len(self.masks)
+        what = "mask" if self.masks or MASKS in map(_role, self.aside) else "thumbnail"
         said = [f"wrapper {printable(one, 60)}/ left out" for one in left]
         return said + ([f"{plural(aside, what)} left out"] if aside else [])
 
@@ -161,7 +254,8 @@ class Reading:
     def is_plain(self) -> bool:
         """One folder a class and nothing else: there is nothing to say."""
         is_flat = all(len(folder) < 2 for folder in self.counts or ())
-        return is_flat and not (self.wrapper or self.aside or self.without or self.inner is not None)
+        is_whole = not (self.wrapper or self.aside or self.masks or self.without)
+        return is_flat and is_whole and self.inner is None
 
 
 def tree_lines(found: Mapping[str | None, Mapping[str | None, int]]) -> list[str]:
@@ -182,7 +276,25 @@ def is_split(name: str) -> bool:
     """Return whether a folder of that name is a split, in any usual spelling: ``seg_train``, ``val2017``,
     ``Test set``.
     """
-    return _SPLIT.fullmatch(name.lower().strip()) is not None
+    return _SPLIT.fullmatch(_plain(name)) is not None
+
+
+def _plain(name: str) -> str:
+    """In lower case, without accents."""
+    lower = name.lower().strip()
+    if lower.isascii():
+        return lower
+    signs = unicodedata.normalize("NFKD", lower)
+    return "".join(sign for sign in signs if not unicodedata.combining(sign))
+
+
+def _splits_among(names: list[str]) -> list[str]:
+    """Those that are splits: by themselves, or together, as ``train_of mine`` and ``test_of mine``."""
+    called = [name for name in names if is_split(name)]
+    found = [_SPLIT_AND_MORE.fullmatch(_plain(name)) for name in names]
+    if called or len(names) < 2 or len({one[2] for one in found if one}) != 1 or not all(found):
+        return called
+    return names
 
 
 def read(look: Look, layout: str | None) -> Reading:
@@ -201,11 +313,12 @@ def read(look: Look, layout: str | None) -> Reading:
             "a CSV with a path and a label column."
         )
     wrapper = _wrapper(folders)
-    inside = Look(look.root, folders, look.others, look.pictures).below(wrapper)
+    inside = replace(look, folders=folders).below(wrapper)
     for recognise in RECOGNISERS:
         found = recognise(inside, layout)
         if found is not None:
-            found = replace(found, wrapper=wrapper, counts=folders)
+            masks = frozenset((*wrapper, *one) for one in found.masks)
+            found = replace(found, wrapper=wrapper, counts=folders, masks=masks)
             names = {part for folder in inside.folders for part in folder[:2] if layout != "classes"}
             found = replace(found, without=frozenset(one for one in names if one.lower() in UNLABELED))
             return found if layout is None else replace(found, because=f"said to be {layout}", is_sure=True)
@@ -253,6 +366,59 @@ def _masks_below(look: Look, layout: str | None) -> Reading | None:
     return _without(look, masks, layout)
 
 
+def _masks_among(look: Look, layout: str | None) -> Reading | None:
+    """``benign (1)_mask.png`` beside ``benign (1).png`` in a folder of one class."""
+    if not look.has_masks:
+        return None
+    there = {(*path[:-1], _stem(path)) for path in look.pictures()}
+    masks = frozenset(
+        path
+        for path in look.pictures()
+        if (base := MASK_ENDING.sub("", _stem(path))) != _stem(path) and (*path[:-1], base) in there
+    )
+    if len(masks) < (1 - ENOUGH_PAIRS) * len(there):
+        return None
+    if layout is None:
+        raise ImportRefusedError(
+            f"{look.root} ({look.shown()}) holds masks among its pictures ({printable(min(masks)[-1], 60)}); say "
+            "what its first folders are (classes, splits or deepest), and they are left out, or import images and "
+            "masks in folders of their own with the task segmentation.",
+            field="layout",
+        )
+    found = _left(look, look.folders - Counter(path[:-1] for path in masks), layout)
+    return None if found is None else replace(found, masks=masks)
+
+
+def _label_files(look: Look, layout: str | None) -> Reading | None:
+    """A text of boxes beside each picture, as YOLO, VOC and LabelMe write it: the folders need not be classes."""
+    if layout is not None or look.others.isdisjoint(look.folders):
+        return None
+    texts = {
+        (*path[:-1], _stem(path)): path for path in look.texts() if path[-1].lower().endswith(LABEL_FILES)
+    }
+    paired = texts.keys() & {(*path[:-1], _stem(path)) for path in look.pictures()}
+    if 2 * len(paired) < look.folders.total():
+        return None
+    raise ImportRefusedError(
+        f"{look.root} ({look.shown()}) holds a file beside each picture ({printable(texts[min(paired)][-1], 60)}): "
+        f"{REMEDIES[BOXES]}. If the first folders are classes, say so.",
+        field="layout",
+    )
+
+
+def _views(look: Look, layout: str | None) -> Reading | None:
+    """``rgb/`` and ``depth/``, ``128/`` and ``256/``: the same pictures in several ways."""
+    tops = {folder[0] for folder in look.folders}
+    if layout is not None or len(tops) < 2:
+        return None
+    is_sized = all(_SIZED.fullmatch(top.lower()) for top in tops)
+    if is_sized or (all(top.lower() in VIEWS for top in tops) and _are_pairs(look, {min(tops)})):
+        raise _asked(look, "the folders may hold the same pictures in several ways")
+    if any(_role(folder[0]) == IMAGES and len(folder) == 1 for folder in look.folders):
+        raise _asked(look, "a folder of images lies beside others")
+    return None
+
+
 def _thumbnails(look: Look, layout: str | None) -> Reading | None:
     """``thumbnails/`` beside classes or in them: small copies, where pictures elsewhere are called alike."""
     there = {part for folder in look.folders for part in folder if part.lower() in THUMBNAILS}
@@ -266,16 +432,21 @@ def _thumbnails(look: Look, layout: str | None) -> Reading | None:
 def _without(look: Look, aside: frozenset[str], layout: str | None) -> Reading | None:
     """The reading of what does not lie in folders of these names."""
     kept = {one: count for one, count in look.folders.items() if not aside & {part.lower() for part in one}}
-    inside = Look(look.root, Counter(kept), look.others, look.pictures)
-    readings = (recognise(inside, layout) for recognise in (_splits, _splits_below, _classes))
-    found = next((one for one in readings if one is not None), None)
+    found = _left(look, Counter(kept), layout)
     return None if found is None else replace(found, aside=aside)
+
+
+def _left(look: Look, kept: Counter[Parts], layout: str | None) -> Reading | None:
+    """The reading of these folders alone."""
+    inside = replace(look, folders=kept)
+    readings = (recognise(inside, layout) for recognise in (_splits, _splits_below, _classes))
+    return next((one for one in readings if one is not None), None)
 
 
 def _splits(look: Look, layout: str | None) -> Reading | None:
     """A folder a split, with classes below it or without."""
     tops = list(dict.fromkeys(folder[0] for folder in look.folders))
-    called = [top for top in tops if is_split(top)]
+    called = _splits_among(tops)
     if layout == "classes" or not (called or layout == "splits"):
         return None
     if len(called) < len(tops) and layout != "splits":
@@ -355,7 +526,10 @@ def _classes(look: Look, layout: str | None) -> Reading:
 RECOGNISERS: tuple[Callable[[Look, str | None], Reading | None], ...] = (
     _parts_of_tasks,
     _masks_below,
+    _masks_among,
     _thumbnails,
+    _label_files,
+    _views,
     _splits,
     _splits_below,
     _classes,
@@ -369,8 +543,12 @@ def _refuse_doubtful(look: Look, folders: list[Parts]) -> None:
     parts = [_PART.fullmatch(top.lower()) for top in tops]
     if len(tops) > 1 and all(parts) and len({part[1] for part in parts if part is not None}) == 1:
         raise _asked(look)
+    if len(tops) > 1 and all(_TAKEN_THEN.fullmatch(top.lower()) for top in tops):
+        raise _asked(look, "the folders are called as days, years or what a camera makes")
     hold = {folder[0] for folder in folders if len(folder) == 1}
     below = [folder for folder in folders if folder[0] not in hold]
+    if all(len(folder) == 2 and folder[0].casefold() == folder[1].casefold() for folder in below):
+        return  # cat/cat: both mean the same
     is_images = all(len(folder) == 2 and _role(folder[1]) == IMAGES for folder in below)
     beside = any(
         len(one) > 1 and one[0] in tops - hold and _role(one[1]) in (MASKS, BOXES) for one in look.others
@@ -397,6 +575,10 @@ def _word(name: str) -> str | None:
     """Return what the last word of a name says: ``train_masks``, ``DUTS-TR-Mask``."""
     lower = name.lower().strip()
     return _role(name) or ROLES.get(_WORDS.split(lower)[-1]) or ROLES.get(" ".join(_WORDS.split(lower)[-2:]))
+
+
+def _stem(path: Parts) -> str:
+    return path[-1].rpartition(".")[0] or path[-1]
 
 
 def _are_pairs(look: Look, masks: set[str]) -> bool:

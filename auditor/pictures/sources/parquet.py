@@ -112,6 +112,7 @@ class ParquetSource:
         self.tree = images_at(options.root, str(files[0].parent)) if "path" in self._layout else None
         own = is_own_export(columns)
         self._names = {c: declared_classes(name, schema, c) for c in (label, true, *said) if c}
+        self._refuse_other_classes()
         self._numbers = {c: Names(declared) for c, declared in self._names.items() if declared}
         of_labels = {self._names[c] for c in said or (label,) if c}
         if len(of_labels) > 1:
@@ -330,6 +331,16 @@ class ParquetSource:
             raise ImportRefusedError(
                 f"{file} is damaged ({printable(str(error), 100)}); download or copy it again."
             ) from error
+
+    def _refuse_other_classes(self) -> None:
+        for file in self._files[1:]:
+            schema = self._open(file).schema_arrow
+            for column, names in self._names.items():
+                if declared_classes(file.name, schema, column) != names:
+                    raise ImportRefusedError(
+                        f"{file} declares other classes in {column!r} than {self._files[0].name}; import the files "
+                        "one by one."
+                    )
 
     def _refuse_other_schemas(self, schema: pa.Schema) -> None:
         for file in self._files[1:]:

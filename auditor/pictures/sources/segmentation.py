@@ -26,15 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.ground.errors import ImportRefusedError
-from auditor.ground.files import text_of
 from auditor.ground.names import normal
 from auditor.ground.wording import plural
 from auditor.pictures import coco
 from auditor.pictures.decoding import ImageError, Probe, probe
 from auditor.pictures.masks import MOST_CLASSES, MaskCode, decode, palette, raw_values, size_of, upright
-from auditor.pictures.sources.annotations import MOST_NAMES_BYTES
 from auditor.pictures.sources.folder import is_image_name
 from auditor.pictures.sources.layout import is_split
+from auditor.pictures.sources.names_file import lines_in, names_in
 from auditor.pictures.sources.reading import UnreadableError, read_bytes
 from auditor.pictures.sources.rows import (
     Payload,
@@ -385,7 +384,7 @@ def _voc(root: Path) -> list[Pair]:
     splits: dict[str, str] = {}
     for listed in split_lists(root):
         if listed.stem != "trainval":
-            for word in " ".join(_lines(listed)).split():
+            for word in " ".join(lines_in(listed)).split():
                 splits.setdefault(word, listed.stem)
     images = {os.path.splitext(file)[0]: file for file in _files(root / "JPEGImages")}
     pairs = []
@@ -407,34 +406,19 @@ def _files(folder: Path) -> list[str]:
     return [name for name, reason in FolderTree(folder).walk() if reason is None and is_image_name(name)]
 
 
-def _lines(file: Path) -> list[str]:
-    """The lines of a small text, without the spaces around each.
-
-    Raises:
-        ImportRefusedError: it cannot be read, is no text, or no regular file.
-    """
-    try:
-        return [line.strip() for line in text_of(file, most_bytes=MOST_NAMES_BYTES).splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or error
-        raise ImportRefusedError(
-            f"{file} cannot be read ({reason}); name a text file.", field="class_names"
-        ) from error
-
-
 def read_legend(file: Path) -> Legend:
     """Class names from a file, one a line; ``R G B NAME`` where the masks are coloured.
 
     Raises:
         ImportRefusedError: it cannot be read, is empty, or names a class twice.
     """
-    lines = _lines(file)
+    lines = lines_in(file)
     coloured = [_COLOURED.fullmatch(line) for line in lines if line]
     if coloured and all(coloured):
         found = [match.groups() for match in coloured if match is not None]
         values = tuple(int(red) << 16 | int(green) << 8 | int(blue) for red, green, blue, _ in found)
         return _checked_legend(file, Legend(tuple(name for *_, name in found), values, is_colour=True))
-    return _checked_legend(file, Legend(tuple(line for line in lines if line)))
+    return _checked_legend(file, Legend(tuple(names_in(file))))
 
 
 def _labelmap(file: Path) -> Legend | None:
@@ -442,7 +426,7 @@ def _labelmap(file: Path) -> Legend | None:
     if not file.is_file():
         return None
     names, values = [], []
-    for row, line in enumerate(_lines(file), start=1):
+    for row, line in enumerate(lines_in(file), start=1):
         name, _, rest = line.partition(":")
         colour = rest.partition(":")[0].split(",")
         if line and not line.startswith("#") and len(colour) == 3:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +35,7 @@ from auditor.pictures.sources.columns import (
 )
 from auditor.pictures.sources.exports import is_own_export, review_of
 from auditor.pictures.sources.folder import has_broken_text
+from auditor.pictures.sources.layout import is_split
 from auditor.pictures.sources.rows import (
     Outcomes,
     PathBook,
@@ -50,9 +53,37 @@ from auditor.pictures.sources.trees import Images, MissingError, PathError, ZipT
 ONES, ZEROS = ("1", "1.0", "true", "yes"), ("", "0", "0.0", "-1", "-1.0", "false", "no")
 NO_CLASS = ("trusted", "fold", "is_valid", "id", "index", *SPLIT_NAMES)
 """Columns that stand for no class, whatever they hold."""
-NO_LABEL = ("fold", "is_valid", "caption", "text", "description", "width", "height", *SPLIT_NAMES)
+NO_LABEL = (
+    *(
+        "fold",
+        "is_valid",
+        "caption",
+        "text",
+        "description",
+        "width",
+        "height",
+        "count",
+        "size",
+        "date",
+        "time",
+    ),
+    *("timestamp", "md5", "hash", "sha256", "license", "source", "author", *SPLIT_NAMES),
+)
 """Columns that are no labels, though there is no other one beside the paths."""
-BOX = frozenset(["xmin", "ymin", "xmax", "ymax"])
+BOXES = (
+    {"xmin", "ymin", "xmax", "ymax"},
+    {"x1", "y1", "x2", "y2"},
+    {"left", "top", "right", "bottom"},
+    {"left", "top", "width", "height"},
+    {"x", "y", "width", "height"},
+    {"x", "y", "w", "h"},
+    {"xcenter", "ycenter", "width", "height"},
+    {"bboxx", "bboxy", "bboxwidth", "bboxheight"},
+    {"bbox"},
+    {"boundingbox"},
+    {"regionshapeattributes"},
+)
+"""Columns that say where in the image something is, without the signs in their names."""
 ONE_CLASS = "one class per image can be audited"
 
 
@@ -99,6 +130,7 @@ class TableSource:
         people = None if options.annotator_column else find_column(header, ANNOTATOR_NAMES)
         self._remedy = f", or read everybody's answers (--annotator-column {people})" if people else ""
         self._split = find_column([one for one in header if one not in (path, label, true)], SPLIT_NAMES)
+        self._is_there = self._says_what_is_there(path)
         self.info = SourceInfo(
             kind="zip" if isinstance(getattr(tree, "tree", tree), ZipTree) else "table",
             root=tree.root,
@@ -118,9 +150,12 @@ class TableSource:
         header = self._header_cells
         rest = [one for one in header if one != path and not one.startswith("Unnamed: ")]
         usual = find_column(rest, LABEL_NAMES)
-        if options.label_column is None and options.task is None and {one.lower() for one in rest} >= BOX:
+        signs = {re.sub(r"[^a-z0-9]", "", one.lower()): one for one in rest}
+        box = next((box for box in BOXES if box <= signs.keys()), None)
+        if options.label_column is None and options.task is None and box is not None:
+            shown = ", ".join(column for sign, column in signs.items() if sign in box)
             raise ImportRefusedError(
-                f"{self._name} has a box in each row (xmin, ymin, xmax, ymax); write boxes as COCO and import that "
+                f"{self._name} has a box in each row ({shown}); write boxes as COCO and import that "
                 f"file with boxes, or name the column of labels where they are labels of the whole image. "
                 f"{listed(header)}",
                 field="label_column",
@@ -176,7 +211,7 @@ class TableSource:
 
     def _binary(self, columns: list[str]) -> list[str]:
         """Those of the columns that hold ones and zeros alone, and both."""
-        seen: dict[str, set[str]] = {column: set() for column in columns if column.lower() not in NO_CLASS}
+        seen: dict[str, set[str]] = {column: set() for column in columns if not _is_no_class(column)}
         for record in self._table.records():
             if len(record.cells) == len(self._header_cells):
                 for column in list(seen):
@@ -184,7 +219,20 @@ class TableSource:
                     seen[column].add(cell)
                     if cell not in ONES + ZEROS:
                         del seen[column]
-        return [column for column, cells in seen.items() if not cells.isdisjoint((*ONES, *ZEROS[1:]))]
+        found = [column for column, cells in seen.items() if not cells.isdisjoint((*ONES, *ZEROS[1:]))]
+        rows = (one.cells for one in self._table.records() if len(one.cells) == len(self._header_cells))
+        named = Counter(any(cells[self._at[one]].strip().lower() in ONES for one in found) for cells in rows)
+        return found if named[True] >= named[False] else []  # else they are flags
+
+    def _says_what_is_there(self, path: str) -> str | None:
+        """The column ``confidence`` where it holds ones and zeros alone, as that of Open Images does."""
+        column = find_column([one for one in self._header_cells if one != path], ("confidence",))
+        if column is None:
+            return None
+        place, wanted = self._at[column], len(self._header_cells)
+        cells = (record.cells for record in self._table.records())
+        said = {one[place].strip() for one in cells if len(one) == wanted}
+        return column if said == {"0", "1"} else None
 
     def rows(self) -> Iterator[SourceRow | Problem]:
         """See ``Source``.
@@ -225,6 +273,9 @@ class TableSource:
             review = review_of(cell) if own else None
         except ValueError as error:
             return Problem(self._name, row, str(error))
+        if self._is_there is not None and cell[self._is_there].strip() == "0":
+            text = f"has the {self._is_there} 0: its label is not in the image; remove such rows, or leave them out"
+            return Problem(self._name, row, text)
         try:
             label = self._label_of(cell)
         except ValueError as error:
@@ -290,6 +341,12 @@ class TableSource:
 
         with (out / Path(self._name).name if out.is_dir() else out).open("wb") as file:
             self._table.write_again(file, changed)
+
+
+def _is_no_class(column: str) -> bool:
+    """Return whether a column of ones and zeros is called as a split or the like."""
+    plain = column.strip().lower()
+    return plain in NO_CLASS or is_split(plain.removeprefix("is_"))
 
 
 def _refuse_doubled(name: str, header: Sequence[str]) -> None:

@@ -30,6 +30,7 @@ ALL = cases()
 READABLE = [case for case in ALL if case.wanted]
 FOLDERS = [case for case in READABLE if not case.opened and case.options.get("task") is None]
 BY_NAME = {case.name: case for case in ALL}
+HOW = ["bom", "crlf", "semicolons", "capitals"]
 PREFIXES = ["IMG_", "DSC ", "x-y.", unicodedata.normalize("NFD", "bild ä")]
 
 
@@ -80,10 +81,10 @@ def encoded_anew(case: Case, how: str) -> Case:
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_open_here__packed_wrapped_renamed_shuffled_gives_the_same_or_asks(data: st.DataObject) -> None:
-    case = data.draw(st.sampled_from(READABLE))
+    case = data.draw(st.sampled_from(ALL))
     if data.draw(st.booleans()):
         case = renamed(case, data.draw(st.sampled_from(PREFIXES)))
-    how = data.draw(st.sampled_from(["", "bom", "crlf", "semicolons", "capitals"]))
+    how = data.draw(st.sampled_from(["", *HOW]))
     case = encoded_anew(case, how) if how else case
     order = data.draw(st.permutations(list(case.files)))
     case = replace(case, files={path: case.files[path] for path in order})
@@ -96,6 +97,14 @@ def test_open_here__packed_wrapped_renamed_shuffled_gives_the_same_or_asks(data:
         found = outcome(case, Path(place))
     if found.meant:
         assert found.meant == case.wanted, f"{case.name}: {found.said}"
+
+
+@pytest.mark.parametrize("case", ALL, ids=str)
+def test_open_here__reads_each_row_the_same_or_asks_wherever_it_lies(tmp_path: Path, case: Case) -> None:
+    prefix, how = PREFIXES[len(case.name) % len(PREFIXES)], HOW[len(case.name) % len(HOW)]
+    other = wrapped(encoded_anew(renamed(case, prefix), how), "data", "My set")
+    found = outcome(other, tmp_path)
+    assert not found.meant or found.meant == case.wanted, found.said
 
 
 @pytest.mark.parametrize("case", FOLDERS, ids=str)

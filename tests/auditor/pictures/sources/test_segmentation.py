@@ -269,7 +269,7 @@ def test_import__a_bad_mask_is_named_and_may_be_left_out(
             {},
             "its masks hold the value 2 and 2 classes are named; name every class, or the value to",
         ),
-        ("a\nb\na", {}, "classes.txt names the class 'a' twice; keep one"),
+        ("a\nb\na", {}, "classes.txt, row 3: 'a' is there before"),
         ("a\nb\nc", {"masks": "images"}, "is the folder of the images too; keep the masks apart"),
         (
             "a\nb\nc",

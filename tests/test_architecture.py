@@ -347,6 +347,21 @@ def test_docstring__names_what_exists() -> None:
     assert stale == []
 
 
+QUESTIONS = re.compile(r"(What|Whether|How|Which|Where|When|Who|Why|Whoever|Whatever)\b")
+
+
+def test_docstring__of_a_function_begins_with_no_question() -> None:
+    """It says what the function does: ``Return whether ...``, ``Draw what ...``."""
+    found = [
+        f"{_id(path)}: {node.name}"
+        for path in ALL_FILES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if QUESTIONS.match(ast.get_docstring(node) or "")
+    ]
+    assert found == []
+
+
 def test_import__does_not_load_torch() -> None:
     modules = ("engines.contract", "auditor", "auditor.audits.plan", "auditor.cli.commands")
     code = f"import sys, {', '.join(modules)}; sys.exit('torch' in sys.modules)"

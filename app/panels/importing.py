@@ -15,7 +15,7 @@ from auditor import jobs
 
 
 def draw_look(seen: Look) -> None:
-    """What the source holds: figures, problems, pictures."""
+    """Draw what the source holds: figures, problems, pictures."""
     preview = seen.preview
     st.subheader("Preview", anchor=False)
     figures = {

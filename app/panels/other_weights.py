@@ -20,7 +20,7 @@ KINDS = ("safetensors", "pth", "bin")
 
 
 def add() -> None:
-    """Which network, and where its weights come from; once they fit it they are kept and can be chosen."""
+    """Ask which network, and where its weights come from; once they fit it they are kept and can be chosen."""
     names = {one.name: one.good_for for one in SHELF if weights.present(one.name) is None}
     with st.container(border=True), shown():
         if not names:

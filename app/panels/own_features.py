@@ -22,7 +22,7 @@ def title(source: FeatureSource) -> str:
 
 
 def add(dataset: Dataset) -> None:
-    """Where the features are; once they fit the dataset they are kept and can be chosen."""
+    """Ask where the features are; once they fit the dataset they are kept and can be chosen."""
     st.caption(
         "Numbers that your own network says of each image, one row per sample. They are checked and kept with the "
         "dataset; later audits can use them again."

@@ -47,7 +47,7 @@ def offer(dataset: Dataset) -> None:
 
 
 def known(dataset: Dataset, audit: Audit) -> None:
-    """How many labels are wrong and what is promised about the list, once somebody has judged."""
+    """Draw how many labels are wrong and what is promised about the list, once somebody has judged."""
     if not blind.num_judged(dataset.id):
         return
     standing = statements.load(audit.id)

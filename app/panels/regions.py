@@ -22,7 +22,7 @@ TAGS = {name: one.of_many for name, one in DECISIONS.items() if one.of_many}
 
 
 def draw(dataset: Dataset, audit: Audit, queue: dict[str, Any], reviewer: str) -> None:
-    """What is inside, the bench on it, and the batch decision."""
+    """Draw what is inside, the bench on it, and the batch decision."""
     inside = queues.inside(audit, queue["region"])
     given = readers.given_labels(dataset)[inside]
     head, tag = st.columns([2.3, 1.1], vertical_alignment="bottom")

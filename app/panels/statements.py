@@ -46,7 +46,7 @@ def so_far(dataset: Dataset, audit: Audit | None, *, judged: int) -> None:
 
 
 def before_draw(*, size: int, labeled: int) -> None:
-    """What a draw of this size would tell, beside some others, as intervals around a usual share."""
+    """Draw what a draw of this size would tell, beside some others, as intervals around a usual share."""
     sizes = sorted({one for one in (LOOKS, 3 * LOOKS, size, 3 * size) if one < labeled or one == size})
     seen = [first_interval(round(USUAL_SHARE * one), one, labeled) for one in sizes]
     rows = {

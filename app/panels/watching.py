@@ -65,7 +65,7 @@ def _draw(dataset: Dataset, audit: Audit, was_over: bool) -> None:
 
 
 def _land(dataset: Dataset, audit: Audit) -> None:
-    """What the audit found: how many suspects, the worst as pictures, and the two things to do with them."""
+    """Draw what the audit found: how many suspects, the worst as pictures, and the two things to do with them."""
     number = audit.summary.num_label_issues or 0
     is_unverified = not blind.num_judged(dataset.id)
     about = "About " if is_unverified and number else ""  # a guess until people have looked at random samples

@@ -33,7 +33,7 @@ def kind_of(found: NoiseRate) -> str:
 
 
 def draw_figures(dataset: Dataset, said: statements.Statements) -> None:
-    """What is known of the whole dataset, in one line."""
+    """Draw what is known of the whole dataset, in one line."""
     left = said.errors_left
     kind = kind_of(said.noise_rate)
     remaining = f"about {words.count(left.point)}"

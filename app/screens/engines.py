@@ -76,7 +76,7 @@ def titled(sentence: str, view: View) -> str:
 
 
 def draw_agreement(view: View) -> None:
-    """How alike the engines rank, and what weight each has."""
+    """Draw how alike the engines rank, and what weight each has."""
     summary = view.audit.summary
     names, correlations = summary.witnesses, summary.rank_correlations
     weights = summary.weights or {}
@@ -111,7 +111,7 @@ def draw_agreement(view: View) -> None:
 
 
 def choose_runs(view: View) -> None:
-    """Which runs speak, and where earlier audits have some that may, whether they do."""
+    """Draw which runs speak, and ask about those of earlier audits."""
     audit = view.audit
     if heard := arrays.heard_in_words(audit):
         st.caption(plain(titled(heard, view)))
@@ -274,7 +274,7 @@ def detection(view: View, trusts: Mapping[str, NDArray[np.float64]]) -> pd.DataF
 
 
 def draw_published(view: View) -> None:
-    """What two of the engines publish as numbers of their own: R(t) and ε, on one scale."""
+    """Draw what two of the engines publish as numbers of their own: R(t) and ε, on one scale."""
     notes = view.runs["coteaching"].provenance.get("notes", {}) if "coteaching" in view.runs else {}
     has_epsilon = "umn" in view.runs and "epsilon" in arrays.history_names(view.audit.id, "umn")
     if not notes.get("keep_rates") and not has_epsilon:

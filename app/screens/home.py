@@ -110,7 +110,7 @@ def draw_changes(row: Dataset) -> None:
 
 
 def draw_start() -> None:
-    """What an empty machine offers."""
+    """Draw what an empty machine offers."""
     st.write(
         "Finds the wrong labels in an image set, lets you decide on them fast, and gives you a clean table "
         "with an honest count of the wrong labels found and left."

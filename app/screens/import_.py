@@ -112,7 +112,7 @@ def _take_pick() -> None:
 
 
 def show_layouts() -> None:
-    """What a source may look like, for who has none ready."""
+    """Draw what a source may look like, for who has none ready."""
     st.caption("What it reads")
     layouts = list(LAYOUTS.items())
     for beside in (layouts[:3], layouts[3:]):

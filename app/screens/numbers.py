@@ -120,7 +120,7 @@ def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:
 
 
 def decided(dataset: Dataset, audit: Audit) -> None:
-    """What people decided, as a table."""
+    """Draw what people decided, as a table."""
     page = listed(dataset, audit, dataset.num_samples)
     columns = ["sample_id", "filepath", "given", "suggested", "decision", "cleaned", "reviewer"]
     found: pd.DataFrame = page[page.decision.notna()][columns]

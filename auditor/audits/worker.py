@@ -337,7 +337,7 @@ class _Recording:
         self.tell()
 
     def tell(self) -> None:
-        """How far all engines are; ``durations`` knows the time left."""
+        """Tell how far all engines are; ``durations`` knows the time left."""
         at_work = {self._specs[task].engine for task in self._at_work}
         names = [name for name in self._audit.engines if name in at_work]
         stage = f"{plan.TRAINING} {', '.join(names)}" if names else plan.TRAINING

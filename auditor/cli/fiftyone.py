@@ -46,7 +46,7 @@ def run(
 
 
 def print_pushed(pushed: sync.Pushed, *, as_json: bool) -> None:
-    """What a push did."""
+    """Print what a push did."""
     if as_json:
         output.print_json(_plain(pushed))
         return
@@ -65,7 +65,7 @@ def print_pushed(pushed: sync.Pushed, *, as_json: bool) -> None:
 
 
 def print_pulled(pulled: sync.Pulled, *, as_json: bool) -> None:
-    """What a pull brought, and what a person should look at."""
+    """Print what a pull brought, and what a person should look at."""
     if as_json:
         output.print_json(_plain(pulled))
         return

@@ -50,7 +50,7 @@ class Commands(click.Group):
 
     @staticmethod
     def say_in_json(line: str) -> None:
-        """Where ``--json`` was typed, standard output holds ``{"error": LINE}`` when a command fails."""
+        """Print ``{"error": LINE}`` on standard output where ``--json`` was typed and a command fails."""
         if "--json" in sys.argv[1:]:
             with suppress(OSError):  # whoever reads it has gone, and the line is on standard error too
                 print(json.dumps({"error": line}), flush=True)

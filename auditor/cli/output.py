@@ -45,7 +45,7 @@ def print_json(value: Any) -> None:
 
 
 def done(text: str, facts: Mapping[str, Any], *, as_json: bool) -> None:
-    """What a command did: its line, or its facts for a program."""
+    """Print what a command did: its line, or its facts for a program."""
     if as_json:
         print_json(facts)
     else:
@@ -73,7 +73,7 @@ def step_progress() -> Iterator[OnProgress]:
 
 
 def import_report(report: Any, *, as_json: bool) -> None:
-    """What an import found."""
+    """Print what an import found."""
     if as_json:
         print_json(dataclasses.asdict(report))
         return
@@ -93,7 +93,7 @@ def import_report(report: Any, *, as_json: bool) -> None:
 
 
 def preview(found: Any, *, as_json: bool) -> None:
-    """What an import would find."""
+    """Print what an import would find."""
     if as_json:
         print_json(dataclasses.asdict(found))
         return
@@ -110,7 +110,7 @@ def preview(found: Any, *, as_json: bool) -> None:
 
 
 def problems(found: Sequence[Any], count: int) -> None:
-    """What cannot be imported: one line a cause, with the first row that has it."""
+    """Print what cannot be imported: one line a cause, with the first row that has it."""
     causes = Counter(problem.cause for problem in found)
     first = {problem.cause: problem for problem in reversed(found)}
     for cause, number in list(causes.items())[:MOST_PROBLEMS]:
@@ -132,7 +132,7 @@ def weights_table(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
 
 
 def weights_kept(found: Weights, *, as_json: bool) -> None:
-    """Where weights lie now."""
+    """Print where weights lie now."""
     if as_json:
         print_json({"name": found.name, "path": str(found.path), "place": found.place})
         return
@@ -214,7 +214,7 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
 
 
 def runs_that_speak(name: str, *, alone: bool | None, audit_id: int | None, as_json: bool) -> None:
-    """Which runs speak in the ranking of the newest finished audit or of ``audit_id``; chosen anew unless None."""
+    """Print which runs speak in the newest finished audit or in ``audit_id``; chosen anew unless None."""
     dataset, audit = reading.audited(name, audit_id)
     if dataset.task != CLASSIFICATION:
         raise AuditFailedError(
@@ -301,7 +301,7 @@ def suspects(
 
 
 def say_more(num_listed: int, total: int) -> None:
-    """Where a list was cut."""
+    """Say where a list was cut."""
     if num_listed < total:
         echo(f"The first {num_listed:,} of {total:,}; --top {total} lists all.")
 
@@ -313,7 +313,7 @@ def _promises(found: Mapping[float, Promise]) -> list[dict[str, Any]]:
 
 
 def verdicts_applied(name: str, counts: dict[str, int], *, as_json: bool) -> None:
-    """What the verdicts say immediately: the noise rate and what can be promised."""
+    """Print what the verdicts say immediately: the noise rate and what can be promised."""
     if not as_json:
         echo(", ".join(f"{count} {word}" for word, count in counts.items()) + ".")
     dataset, audit = reading.newest_audited(name)
@@ -337,7 +337,7 @@ def verdicts_applied(name: str, counts: dict[str, int], *, as_json: bool) -> Non
 
 
 def before_after(result: BeforeAfter, *, as_json: bool) -> None:
-    """What cleaning changed for a network."""
+    """Print what cleaning changed for a network."""
     if as_json:
         print_json({"statement": result.sentence, **dataclasses.asdict(result)})
         return
@@ -445,7 +445,7 @@ def _plain(value: Any) -> Any:
 
 
 def annotators(found: Mapping[str, Any], out: str | None, folder: str | None, *, as_json: bool) -> None:
-    """What several annotators' answers say; ``folder``: of the images, where ``out`` lies elsewhere."""
+    """Print what several annotators' answers say; ``folder``: of the images, where ``out`` lies elsewhere."""
     if as_json:
         print_json(dict(found) | {"out": out})
         return

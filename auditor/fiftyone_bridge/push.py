@@ -199,7 +199,7 @@ def _marked(target: Any, dataset: Dataset, **more: Any) -> Any:
 
 
 def _refuse_fields_of_theirs(target: Any, dataset: Dataset) -> None:
-    """What we write must not land in fields that the user filled."""
+    """Refuse to write into fields that the user filled."""
     ours = {
         INDEX,
         BASE,
@@ -297,7 +297,7 @@ def declare_fields(fiftyone: Any, target: Any, columns: Columns) -> None:
 
 
 def _declare_masks(fiftyone: Any, target: Any, labels: MaskLabels, fields: Sequence[str]) -> None:
-    """What is special about masks: what each was made of, what their values mean, and doubt as a heat map."""
+    """Declare what is special about masks: their origin, what their values mean, and doubt as a heat map."""
     for field in fields:
         if not target.has_field(f"{field}.{labels.part}"):
             about = "What the mask was made of; do not change it"

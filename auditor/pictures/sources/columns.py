@@ -197,7 +197,7 @@ def columns_taken(info: SourceInfo) -> str:
 
 
 def refuse_columns(source: str, why: str, options: SourceOptions) -> None:
-    """Where there is no table, a named column was meant for something else.
+    """Refuse columns that are named where there is no table.
 
     Raises:
         ImportRefusedError: one was named.

@@ -93,7 +93,7 @@ def test_processes__side_by_side_give_the_bits_of_one_after_another_and_survive_
     monkeypatch.setenv("AUDITOR_CHECKPOINT_INTERVAL_S", "0")
     alone, beside = (specs(tmp_path / place, "a", "b") for place in ("alone", "beside"))
     for few in (alone, beside):  # long enough to be met at work by a process that hears of it late
-        few[1] = dataclasses.replace(few[1], config={**few[1].config, "epochs": 400})
+        few[1] = dataclasses.replace(few[1], config={**few[1].config, "epochs": 150})
     executors.Processes(1).run(alone, Heard())
     killed: list[str] = []
 

@@ -173,19 +173,19 @@ class TrainingData(_Samples):
         """(N,) bool: the sample has a given label."""
         return self.given_labels != UNLABELED
 
-    def require_labels(self, *, min_classes: int = 2) -> None:
+    def require_labels(self) -> None:
         """Raise where there is nothing to learn from.
 
         Raises:
-            EngineInputError: no sample is labeled, or fewer than ``min_classes`` classes occur.
+            EngineInputError: no sample is labeled, or one class only occurs.
         """
         present = np.unique(self.given_labels[self.labeled])
         if not len(present):
             raise EngineInputError("all given labels are missing (-1); an audit needs labels to judge.")
-        if len(present) < min_classes:
+        if len(present) < 2:
             raise EngineInputError(
                 f"only class {int(present[0])} occurs among the given labels; telling right from wrong "
-                f"needs at least {min_classes} classes."
+                "needs at least 2 classes."
             )
 
 

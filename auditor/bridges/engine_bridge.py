@@ -257,7 +257,6 @@ def train(
     config: Mapping[str, Any],
     trusted: NDArray[np.bool_] | None = None,
     trusted_weight: NDArray[np.float32] | None = None,
-    evaluation: tuple[NDArray[np.uint8], NDArray[np.int64]] | None = None,
     features: NDArray[np.floating] | None = None,
     seed: int = 0,
     device: str = "auto",
@@ -270,7 +269,7 @@ def train(
         EngineError: the data or config cannot be trained on, or the device ran out of memory.
         AuditFailedError: the config has a field that the engine does not know.
     """
-    from engines.contract import EvaluationSet, TrainingData
+    from engines.contract import TrainingData
     from engines.registry import ENGINES
 
     spec = ENGINES[engine]
@@ -280,7 +279,6 @@ def train(
         num_classes=num_classes,
         trusted=trusted,
         trusted_weight=trusted_weight,
-        evaluation=None if evaluation is None else EvaluationSet(*evaluation),
         features=features,
     )
     with _ready_to_train(engine, spec.config_type, config, device, checkpoint) as planned:

@@ -31,8 +31,7 @@ from auditor.ground.errors import AuditFailedError, CatalogBusyError
 from auditor.ground.files import load_array, new_folder_beside, written_whole
 from auditor.ground.progress import OnProgress, Progress, Ticker
 from auditor.pictures import cache
-from auditor.results import arrays as results
-from auditor.results import settle
+from auditor.results import arrays, settle
 from auditor.work import executors, tasks
 from auditor.work.tasks import Event, Outcome, TaskSpec
 
@@ -73,7 +72,7 @@ def run_on_classes(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
     if found is not None:
         _reduce(audit, dataset, found)
     if audit.options.finetune:
-        source = results.features_of(audit)
+        source = arrays.features_of(audit)
         assert source is not None
         features.check_weights(source)
     given = folders.of_audit(audit.id) / "given.npy"
@@ -103,7 +102,7 @@ def _first_list(audit: Audit, dataset: Dataset, tell: jobs.Reporter, given: Path
 
 def features_for(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> NDArray[np.floating] | None:
     """The audit's features, computed where they are not there yet."""
-    source = results.features_of(audit)
+    source = arrays.features_of(audit)
     if source is None:
         return None
     if source.weights is None or features.is_complete(dataset.id, source):
@@ -129,10 +128,10 @@ def _embed(audit: Audit, dataset: Dataset, source: FeatureSource, tell: jobs.Rep
 
 def _reduce(audit: Audit, dataset: Dataset, found: NDArray[np.floating]) -> None:
     """Keep the directions of the features that are worth reading, once an audit: all else reads these."""
-    folder = results.engine_folder(audit.id, results.REDUCED)
+    folder = arrays.engine_folder(audit.id, arrays.REDUCED)
     if folder.exists():
         return
-    labels, _ = results.trained_labels(audit.id)
+    labels, _ = arrays.trained_labels(audit.id)
     with new_folder_beside(folder) as building:
         backbone_bridge.reduce_features(found, labels, len(dataset.class_names), building / "features.npy")
         building.rename(folder)
@@ -140,11 +139,11 @@ def _reduce(audit: Audit, dataset: Dataset, found: NDArray[np.floating]) -> None
 
 def _look_at_features(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
     """The map, the neighbours and the near copies by the features' first view, once an audit."""
-    folder = results.engine_folder(audit.id, results.FEATURES)
+    folder = arrays.engine_folder(audit.id, arrays.FEATURES)
     if (folder / "neighbours.npy").exists():
         return
     tell(Progress(plan.LAYING_OUT, 0, len(audit.engines), None))
-    spec = tasks.layout_of(results.reduced_file(audit.id), folder.with_name(tasks.LAYOUT), audit.options.map)
+    spec = tasks.layout_of(arrays.reduced_file(audit.id), folder.with_name(tasks.LAYOUT), audit.options.map)
     executors.executor(audit.options.on).run([spec], _Unheard(tell))
     drawn, near = (
         load_array(Path(spec.out) / f"{name}.npy", remedy=tasks.AGAIN) for name in ("map", "neighbours")
@@ -219,11 +218,11 @@ def _specs(audit: Audit, dataset: Dataset, runs: Sequence[EngineRun], given: Pat
     if not runs:
         return []
     place = folders.of_audit(audit.id)
-    source = results.features_of(audit)
+    source = arrays.features_of(audit)
     heads = audit.options.heads
     features_file, is_laid_out = None, kind.of(dataset).is_laid_out
     if source is not None:
-        features_file = str(results.reduced_file(audit.id) if is_laid_out else _raw(dataset, source))
+        features_file = str(arrays.reduced_file(audit.id) if is_laid_out else _raw(dataset, source))
     images = str(cache.image_cache_path(dataset))
     truth = cache.folder(dataset) / cache.TRUE_LABELS
     waits = {run.engine for run in runs}
@@ -231,7 +230,7 @@ def _specs(audit: Audit, dataset: Dataset, runs: Sequence[EngineRun], given: Pat
     for run in runs:
         seen = features_file
         if run.engine in heads:
-            seen = str(results.engine_folder(audit.id, plan.TRUNK) / "features.npy")
+            seen = str(arrays.engine_folder(audit.id, plan.TRUNK) / "features.npy")
         if audit.options.finetune and not engine_bridge.needs_features(run.engine):
             seen = None
         has_own_map = is_laid_out and (seen is None or source is None)  # of features all engines have one

@@ -18,7 +18,7 @@ from auditor.catalog.records import Audit, Review
 from auditor.ground.errors import NotFoundError
 from auditor.ground.settings import Settings, settings
 from auditor.results import arrays
-from auditor.review import log as decision_log
+from auditor.review import log
 from auditor.work.embedding import mean_distances, nearest_neighbors
 
 MAX_PAGE = 300
@@ -149,7 +149,7 @@ def suspect_filter(
     search = str(where.get("search") or "").strip()
     ids = None if region is None else sorted(worst_inside(audit, region).sample_id.tolist())
     if where.get("disputed"):
-        disputed = set(decision_log.disputed(audit.dataset_id))
+        disputed = set(log.disputed(audit.dataset_id))
         ids = sorted(disputed if ids is None else disputed & set(ids))[:MAX_SELECTED]
     if where.get("pictures") == OUTLIERS:
         ids = sorted(set(outliers(audit)) if ids is None else set(outliers(audit)) & set(ids))

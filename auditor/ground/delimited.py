@@ -61,13 +61,18 @@ class Delimited:
         first = self._first_line()
         self.is_declared = first.lower().startswith(DECLARED) and len(first.strip()) == len(DECLARED) + 1
         self.separator = first.strip()[-1] if self.is_declared else self._found_separator(first)
-        header = next((one for one in self._records() if any(cell.strip() for cell in one.cells)), None)
-        if header is None:
+        header, before = None, list[str]()
+        for header in self._records():
+            before.append(header.raw)
+            if any(cell.strip() for cell in header.cells):
+                break
+        if header is None or not any(cell.strip() for cell in header.cells):
             raise self._refused(f"{name} is empty; it needs a header with the names of its columns.")
-        self._header_row = header.row
+        self.header_row = header.row
+        """1 but where empty rows come before it."""
         self.columns = [cell.strip() or f"Unnamed: {at}" for at, cell in enumerate(header.cells)]
         """The header; a column without a name is called as pandas calls it: its index, or a comma too many."""
-        self.header = header.raw
+        self.header = "".join(before)
 
     def records(self) -> Iterator[Record]:
         """Every row below the header. Empty cells that a row has too many, or too few, are no others.
@@ -77,7 +82,7 @@ class Delimited:
         """
         wanted = len(self.columns)
         for record in self._records():
-            if record.row <= self._header_row:
+            if record.row <= self.header_row:
                 continue
             cells = record.cells
             while len(cells) > wanted and not cells[-1].strip():

@@ -72,6 +72,8 @@ class ImportReport:
     """The grey values that became black and white, where images have more than 8 bits."""
     task: str = CLASSIFICATION
     """One of ``vocabulary.TASKS``."""
+    encoding: str | None = None
+    """Of the table that was imported, where the user named it: it is read once more for an export."""
 
     @property
     def num_conflicts(self) -> int:
@@ -138,6 +140,7 @@ class Registration:
             notes=self._notes(),
             levels=self.built.levels,
             task=self.source.info.task,
+            encoding=self.source.info.encoding,
         )
         rows = Rows(self.parsed, self.built, found, labels, is_numeric=self.source.info.is_numeric)
         dataset_id = self._insert(report, rows)

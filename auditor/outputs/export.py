@@ -529,6 +529,7 @@ def _options(dataset: Dataset) -> SourceOptions:
         root=None if dataset.root == place else dataset.root,
         boxes=dataset.source_kind == "coco_boxes",
         annotators=tuple(dataset.annotators or ()),
+        encoding=dataset.import_report.get("encoding"),
     )
 
 

@@ -124,6 +124,11 @@ class ArraySource:
 
     def _class_of(self, value: Any) -> str | None:
         if isinstance(value, np.ndarray) and value.size > 1:  # a place for each class
+            if not np.isin(value, (0, 1)).all():
+                raise ValueError(
+                    f"has the labels {printable(str(value.tolist()), 60)}; give one number an image, or a one and "
+                    "zeros"
+                )
             chosen = np.flatnonzero(value)
             if len(chosen) > 1:
                 raise ValueError(

@@ -115,6 +115,8 @@ class SourceInfo:
     annotators: tuple[str, ...] = ()
     """Who gave the answers of ``SourceRow.answers``."""
     is_own_export: bool = False
+    encoding: str | None = None
+    """Of a table's text, where the user named it."""
     masks: MaskCode | None = None
     """How the masks are written, where labels are masks."""
     is_numeric: bool = False

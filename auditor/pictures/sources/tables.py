@@ -143,6 +143,7 @@ class TableSource:
             true_label_column=true,
             annotators=annotators,
             is_own_export=own,
+            encoding=options.encoding,
         )
 
     def _labels(self, path: str, options: SourceOptions) -> tuple[str | None, tuple[str, ...]]:

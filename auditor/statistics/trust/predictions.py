@@ -158,7 +158,7 @@ def _read_delimited(path: Path) -> pd.DataFrame:
             stream,
             sep=found.separator,
             encoding=found.encoding,
-            skiprows=1 if found.is_declared else 0,
+            skiprows=found.header_row - 1,
             dtype={"filepath": str},
             index_col=False,
         )

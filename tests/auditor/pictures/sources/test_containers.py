@@ -26,6 +26,7 @@ from auditor.ground.errors import ExportRefusedError, ImportRefusedError, Verifi
 from auditor.importing.imports import import_dataset, preview
 from auditor.outputs import export
 from auditor.pictures import cache
+from auditor.pictures.sources import SourceOptions, open_here
 from auditor.review import decisions, draw_files
 from tests.auditor.sample_pictures import write_folder
 
@@ -350,3 +351,14 @@ def test_parquet__as_source_is_one_file_with_its_images(home: Path, tmp_path: Pa
     assert table.schema.equals(pq.read_schema(tmp_path / "set.parquet"), check_metadata=True)
     assert table.column("label").to_pylist() == [1, 1, 0, 0, 1]
     assert [cell["bytes"] for cell in table.column("image").to_pylist()][3] == picture(4)
+
+
+def test_parquet__files_that_number_their_classes_otherwise_are_refused(tmp_path: Path) -> None:
+    folder = write_hub(tmp_path)
+    file = folder / "data" / "validation-00000-of-00001.parquet"
+    table = pq.read_table(file)
+    about = table.schema.metadata[b"huggingface"].replace(b'["cat", "dog"]', b'["dog", "cat"]')
+    assert about != table.schema.metadata[b"huggingface"]
+    pq.write_table(table.replace_schema_metadata({b"huggingface": about}), file)
+    with pytest.raises(ImportRefusedError, match="declares other classes in 'label'"):
+        open_here(str(folder), SourceOptions())

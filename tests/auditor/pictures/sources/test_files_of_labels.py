@@ -404,3 +404,20 @@ def test_open_source__of_several_people_the_truth_counts_or_what_all_say(
             assert [one["result"][0]["value"]["choices"] for one in written[:-1]] == [
                 [one[1]] for one in said
             ]
+
+
+def test_npz__labels_of_several_numbers_are_no_class(tmp_path: Path) -> None:
+    images = np.zeros((2, 8, 8), np.uint8)
+    np.savez(tmp_path / "set.npz", images=images, labels=np.array([[3, 0], [5, 0]]))
+    rows = list(open_here(str(tmp_path / "set.npz"), SourceOptions()).rows())
+    assert ["one number an image" in str(row) for row in rows] == [True, True]
+
+
+@pytest.mark.usefixtures("home")
+def test_export__a_table_in_a_named_encoding_comes_back_byte_by_byte(tmp_path: Path) -> None:
+    put(tmp_path, "a.png", "b.png")
+    file = tmp_path / "l.csv"
+    file.write_bytes('\r\npath;label;note\r\na.png;Käse;"Öl; 1"\r\nb.png;Brot;\r\n'.encode("cp1252"))
+    import_dataset(file, name="a", encoding="cp1252", workers=1)
+    export("a", tmp_path / "out.csv", as_source=True)
+    assert (tmp_path / "out.csv").read_bytes() == file.read_bytes()

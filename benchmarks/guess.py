@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from auditor.ground.wording import percent
 from auditor.statistics import combine, witness_from_probabilities
 from auditor.statistics.trust import combining
 from auditor.statistics.trust.sentences import is_least
@@ -140,13 +141,19 @@ def page(rows: list[dict[str, Any]]) -> str:
     bare = sum(row["without allowance"] <= row["truth"] <= row["guess"][2] for row in rows)
     least = [row for row in rows if is_least(*row["guess"])]
     as_many = sum(row["truth"] >= 0.9 * row["guess"][1] for row in least)
+    most = max(row["run"][1] for row in rows)
+    largest = [row["run"] for row in rows if row["run"][1] == most]
+    kinds = " and ".join(dict.fromkeys(WORDS.get(kind, kind) for _, _, kind, _, _ in largest))
+    seen_by = " and ".join(dict.fromkeys(name for name, *_ in largest))
     lines = [
         "# The guess against the truth",
         "",
         f"{len(rows)} runs of `benchmarks/guess.py`; nothing is verified. The range says 95 %. Without its "
         f"allowance for weak witnesses (`combining.FALSE_LABELS`) it covers {bare}. {len(least)} sentences say *at "
         f"least about*; {as_many} of these sets have as many wrong labels or all but a tenth. lite0 and lite2 are "
-        "EfficientNets with ImageNet weights; aggre, random1: labels of people.",
+        "EfficientNets with ImageNet weights; aggre, random1: labels of people. Planted are up to "
+        f"{percent(max(row['run'][3] for row in rows))}. With {most:,} rows there are only {kinds} errors of up to "
+        f"{percent(max(run[3] for run in largest))} ({seen_by}).",
         "",
         "| runs | of them | range covers | guess less truth, on average | root of its mean square | "
         "flags, right, wrong labels |",

@@ -3,15 +3,17 @@
     python -m tools.pictures [--home FOLDER] [--dataset digits] [--masks NAME] [--numbers NAME]
         [--out build/pictures] [--sizes ...]
 
-``--home`` is an ``AUDITOR_HOME`` with an audited dataset, and perhaps one of masks and one of numbers; without it
-the digits of ``auditor demo``, some shapes and some ages are made in a temporary one (minutes). Chromium is that of
-``AUDITOR_CHROMIUM`` or the one installed.
+``--home`` is an ``AUDITOR_HOME`` with an audited dataset, and perhaps one of masks and one of numbers; it stays as
+it is. Without it one is made (minutes): of real photos where they are (``tools.real_sets``), else of the digits of
+``auditor demo``, some shapes and some ages. On a copy of it cards are settled for the moving picture. Chromium is
+that of ``AUDITOR_CHROMIUM`` or the one installed.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import os
 import shutil
 import socket
@@ -20,11 +22,16 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
+from PIL import Image
+
+from benchmarks import images
+from tools import real_sets
 from tools.pages import DOCS, ROOT
 
 MASKS, NUMBERS = "masks", "numbers"
@@ -35,7 +42,6 @@ BEST = {
     "": "home",
     "audit": "audit",
     "verify": "verify",
-    "suspects": "suspects",
     "map": "map",
     "engines": "engines",
 }
@@ -51,6 +57,18 @@ OTHERS = {MASKS: "shapes", NUMBERS: "ages"}
 PAINT_MS = 2_500
 """Charts and pictures are painted some time after the page is said to be ready."""
 WAIT_MS = 120_000
+KEY_MS = 700
+"""A key that comes as a card does counts for nothing."""
+ALL = """(root, name) => [...root.querySelectorAll("*")].flatMap((one) => [
+  ...(one.matches(name) ? [one] : []), ...(one.shadowRoot ? all(one.shadowRoot, name) : [])])"""
+WHOLE = f"""() => {{ const all = {ALL};
+  return all(document, "img").every((one) => one.complete || one.getBoundingClientRect().top > innerHeight); }}"""
+NEXT_CARD = f"""(before) => {{ const all = {ALL};
+  return !all(document, ".picks").some((one) => one.dataset.samples === before); }}"""
+FILM, FILM_SIZE, FILM_WIDTH, FILM_CARDS = "cards.webp", (1180, 780), 960, 5
+"""The moving picture: its file, the window, its own width in pixels, and how many cards are settled."""
+SEEN_MS, CLICKED_MS, END_MS = 1_900, 700, 2_600
+"""How long a frame stands: a card, a click on it, the last one."""
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 
 
@@ -71,7 +89,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         home = options.home or Path(temporary) / "home"
         environment = os.environ | {"AUDITOR_HOME": str(home.resolve())}
-        if options.home is None:
+        if options.home is None and has_photos():
+            subprocess.run([sys.executable, "-m", "tools.real_sets", str(home)], check=True, cwd=ROOT)
+            vars(options).update(
+                {MASKS: real_sets.STREET, NUMBERS: real_sets.ROAD, "dataset": real_sets.PHOTOS}
+            )
+        elif options.home is None:
             demo = [sys.executable, "-m", "auditor", "demo", "--no-app"]
             others = [sys.executable, "-c", MAKE_OTHERS, temporary]
             for command in (others, demo):  # the newest dataset stands first on Home
@@ -82,7 +105,12 @@ def main() -> None:
         }
         with serving(environment) as url:
             take(url, datasets, options.out, options.sizes.split(","))
+        copied = Path(temporary) / "copied"
+        shutil.copytree(home, copied)
+        with serving(environment | {"AUDITOR_HOME": str(copied)}) as url:
+            film(url, options.dataset, truth_of(copied, options.dataset), options.out / FILM)
     if not options.no_docs:
+        shutil.copy(options.out / FILM, DOCS / "images" / FILM)
         for screen, name in BEST.items():
             shutil.copy(
                 options.out / f"{screen or 'home'}-1440x900-light.png", DOCS / "images" / f"{name}.png"
@@ -108,10 +136,10 @@ def serving(environment: dict[str, str]) -> Iterator[str]:
         command, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as app:
         try:
-            url, until = f"http://127.0.0.1:{port}", time.monotonic() + 60
+            url, until = f"http://127.0.0.1:{port}", time.monotonic() + WAIT_MS / 1000
             while True:
                 try:
-                    urllib.request.urlopen(f"{url}/_stcore/health", timeout=1).close()
+                    urllib.request.urlopen(f"{url}/_stcore/health", timeout=10).close()
                     break
                 except OSError:
                     if time.monotonic() > until:
@@ -126,9 +154,8 @@ def take(url: str, datasets: dict[str, str | None], folder: Path, sizes: list[st
     """One PNG a screen that has a dataset, size and scheme: ``SCREEN-SIZE-SCHEME.png``."""
     from playwright.sync_api import sync_playwright
 
-    chromium = os.environ.get("AUDITOR_CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
+        browser = driver.chromium.launch(executable_path=chromium(), args=FLAGS)
         for scheme in SCHEMES:
             context = browser.new_context(color_scheme=scheme)
             context.add_cookies([{"name": "auditor_reviewer", "value": "Ada", "url": url}])
@@ -141,14 +168,86 @@ def take(url: str, datasets: dict[str, str | None], folder: Path, sizes: list[st
                     width, height = (int(side) for side in size.split("x"))
                     page.set_viewport_size({"width": width, "height": height})
                     page.wait_for_timeout(PAINT_MS)
+                    wait_for_pictures(page)
                     page.screenshot(path=str(folder / f"{screen or 'home'}-{size}-{scheme}.png"))
             context.close()
         browser.close()
 
 
+def film(url: str, dataset: str, truth: Mapping[int, int], file: Path) -> None:
+    """A moving picture of confusion cards: what does not belong is clicked away, and one key settles the rest."""
+    from playwright.sync_api import sync_playwright
+
+    frames: list[tuple[Image.Image, int]] = []
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium(), args=FLAGS)
+        context = browser.new_context(viewport=dict(zip(("width", "height"), FILM_SIZE, strict=True)))
+        context.add_cookies([{"name": "auditor_reviewer", "value": "Ada", "url": url}])
+        page = context.new_page()
+
+        def shot(milliseconds: int) -> None:
+            seen = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+            height = round(FILM_WIDTH * seen.height / seen.width)
+            frames.append((seen.resize((FILM_WIDTH, height), Image.Resampling.LANCZOS), milliseconds))
+
+        open_screen(page, f"{url}/suspects?dataset={quote(dataset)}")
+        for _ in range(FILM_CARDS):
+            page.get_by_test_id("confusion").wait_for(timeout=WAIT_MS)
+            wait_for_pictures(page)
+            page.wait_for_timeout(KEY_MS)
+            shot(SEEN_MS)
+            key, tiles = "Enter", page.get_by_test_id("card-tile")
+            shown = tiles.evaluate_all(
+                "all => all.map(one => [one.dataset.sample, one.dataset.suggested].map(Number))"
+            )
+            wrong = [truth.get(sample, suggested) != suggested for sample, suggested in shown]
+            if all(wrong):
+                key = "q"  # keeps all
+            for place in np.flatnonzero(wrong) if not all(wrong) else ():
+                tiles.nth(place).click()
+                shot(CLICKED_MS)
+            card = page.locator(".picks").get_attribute("data-samples")
+            page.keyboard.press(key)
+            page.wait_for_function(NEXT_CARD, arg=card, timeout=WAIT_MS)
+        wait_for_pictures(page)
+        shot(END_MS)
+        browser.close()
+    first, *others = [one for one, _ in frames]
+    durations = [milliseconds for _, milliseconds in frames]
+    first.save(file, save_all=True, append_images=others, duration=durations, loop=0, quality=80, method=6)
+
+
+def truth_of(home: Path, dataset: str) -> dict[int, int]:
+    """The right class by sample where the dataset knows it: who films clicks as one who sees it."""
+    os.environ["AUDITOR_HOME"] = str(home)
+    from auditor.catalog import reading
+    from auditor.pictures import cache
+
+    labels = cache.true_labels(reading.dataset(dataset))
+    return {} if labels is None else dict(enumerate(labels.tolist()))
+
+
+def has_photos() -> bool:
+    """Whether the real pictures of the benchmarks are here."""
+    try:
+        return (images.folder() / "clothing").is_dir()
+    except FileNotFoundError:
+        return False
+
+
+def chromium() -> str:
+    """The browser's program."""
+    return os.environ.get("AUDITOR_CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
+
+
+def wait_for_pictures(page: Any) -> None:
+    """Until every picture in view is whole."""
+    page.wait_for_function(WHOLE, timeout=WAIT_MS)
+
+
 def open_screen(page: Any, address: str) -> None:
     """Go there and wait until the page has run."""
-    page.goto(address)
+    page.goto(address, timeout=WAIT_MS)
     page.get_by_test_id("stHeading").first.wait_for(timeout=WAIT_MS)
     page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=WAIT_MS)
     page.wait_for_function("() => !document.querySelector('[data-testid=stSkeleton]')", timeout=WAIT_MS)

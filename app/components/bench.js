@@ -251,7 +251,7 @@ class Bench {
     this.chosen.clear();
     if (gone.includes(inView)) {
       this.refusedAt = performance.now(); // a key that comes now was meant for the sample that went
-      this.tell(`${held[inView.sample]} is looking at sample ${inView.sample}; you see the next one.`);
+      this.tell(`${held[inView.sample]} has sample ${inView.sample} in view; you see the next one.`);
       this.cursor = Math.min(this.cursor, Math.max(0, this.items.length - 1));
     } else this.cursor = this.items.indexOf(inView);
     if (gone.includes(inView) || this.mode !== "card") this.draw();
@@ -285,7 +285,7 @@ class Bench {
     const first = this.pages.length === 1;
     const others = (this.elsewhere || []).join(" and ");
     let text = first ? "Nothing is left in this queue." : "That was the last page of this queue.";
-    if (others) text = `${others} ${this.elsewhere.length > 1 ? "are" : "is"} looking at what is left of this queue.`;
+    if (others) text = `${others} ${this.elsewhere.length > 1 ? "have" : "has"} what is left of this queue in view.`;
     const { progress } = this;
     const isEnd = this.data.queue.issues && this.data.queue.undecided && !others;
     const hint = isEnd ? progress?.end || "" : "Change the filters above to see other samples.";
@@ -750,7 +750,7 @@ class Bench {
   }
 
   tellConflict(item, choice, theirs) {
-    const where = theirs.reviewer === this.data.reviewer ? "in another window of yours" : "while you were looking";
+    const where = theirs.reviewer === this.data.reviewer ? "in another window of yours" : "while it was in view here";
     const told = `Sample ${item.sample} was decided (${this.verdictText(theirs)}) ${where}.`;
     this.tell(`${told} Your verdict here (${this.verdictText(choice)}) counts; both are in the log.`, "warn");
   }

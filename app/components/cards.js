@@ -2,7 +2,7 @@
 // mixed pairs. A click on what does not belong says that its label stays, a second one that it waits for a look of its
 // own; one key settles the card, and undo takes it back.
 
-const CARD_TILE = 132;
+const [CARD_TILE, LARGEST_TILE, ABOVE_AND_BELOW, LABELS_PX, TILE_GAP] = [132, 260, 390, 30, 8];
 
 class Cards {
   constructor(bench) {
@@ -65,12 +65,26 @@ class Cards {
     return this.pair.given === null;
   }
 
+  // The fewest columns with which all tiles have room: of few pictures each is larger.
+  columns(number) {
+    const width = this.bench.stage.clientWidth;
+    const height = Math.max(220, window.innerHeight - ABOVE_AND_BELOW);
+    for (let columns = 2; columns < Math.floor(width / CARD_TILE); columns += 1) {
+      const side = width / columns - TILE_GAP;
+      const rows = Math.ceil(number / columns);
+      if (side <= LARGEST_TILE && rows * (side + TILE_GAP + (this.isMixed ? LABELS_PX : 0)) <= height) return columns;
+    }
+    return null;
+  }
+
   draw() {
     const { bench, pair } = this;
     this.drawnAt = performance.now();
+    const columns = this.columns(bench.items.length);
+    const side = columns ? bench.stage.clientWidth / columns : CARD_TILE;
     bench.tiles = bench.items.map((item, i) => {
       const tile = el("button", { class: "pick", "data-testid": "card-tile", "data-sample": item.sample, "data-suggested": item.suggested, tabindex: "-1", title: item.odds }, [
-        el("img", { src: bench.server.image(item.sample, CARD_TILE), alt: "", draggable: "false" }), el("span", { class: "tick", text: "✓" }),
+        el("img", { src: bench.server.image(item.sample, side), alt: "", draggable: "false" }), el("span", { class: "tick", text: "✓" }),
         this.isMixed ? el("span", { class: "labels" }, [
           el("span", { class: "given", text: bench.className(item.given) }), " → ", el("span", { class: "suggested", text: bench.className(item.suggested) }),
         ]) : null,
@@ -90,7 +104,7 @@ class Cards {
     const later = this.isMixed ? `${first}Each has a suggestion of its own.` : `${first}${others}${singles}`;
     bench.stage.replaceChildren(el("div", { class: "confusion", "data-testid": "confusion" }, [
       el("div", { class: "about-pair" }, [el("h3", {}, this.sentence()), el("span", { class: "later", text: later })]),
-      el("div", { class: "picks", role: "group", "aria-label": "Samples", "data-samples": bench.items.map((item) => item.sample).join() }, bench.tiles),
+      el("div", { class: "picks", style: columns ? `--pick: calc(${100 / columns}% - ${TILE_GAP}px)` : null, role: "group", "aria-label": "Samples", "data-samples": bench.items.map((item) => item.sample).join() }, bench.tiles),
       this.isMixed ? null : el("div", { class: "both" }, [like(pair.like.suggested, pair.suggested, "suggested"), like(pair.like.given, pair.given, "")]),
     ]));
     bench.items.forEach((_, i) => this.drawTile(i));

@@ -31,7 +31,8 @@ function decideBy(bench, name) {
   return () => bench.verdict(name);
 }
 
-// "149 left, 12 of the last 20 were wrong": of this queue; what is known of the whole dataset is behind "why?".
+const LEAST_LATEST = 5; // of fewer a share says nothing
+// "149 left, 12 of the last 20 were wrong": of this queue; what is known of the whole dataset is behind "more".
 function drawFigures(bench) {
   const { stats, progress, counted } = bench;
   const said = (number) => Math.round(number).toLocaleString("en");
@@ -47,14 +48,14 @@ function drawFigures(bench) {
   if (progress) {
     stats.setAttribute("data-decided", progress.decided);
     const [wrong, latest] = progress.latest;
-    if (latest) {
+    if (latest >= LEAST_LATEST) {
       line.push(figure(said(wrong), `of the last ${latest} ${wrong === 1 ? "was" : "were"} wrong`, "of the suspects that people checked last", "minor"));
     }
     const pace = progress.per_minute ? ` Your pace: ${progress.per_minute.toFixed(1)} a minute.` : "";
     const whole = `${said(progress.decided)} samples of the dataset are checked, ${said(progress.found)} labels found wrong.${pace}`;
     line.push(
       el("details", { class: "stopping", open: Boolean(stats.querySelector("details[open]")) }, [
-        el("summary", { text: "why?" }), el("span", { text: [whole, progress.sentence].filter(Boolean).join(" ") }),
+        el("summary", { text: "more" }), el("span", { text: [whole, progress.sentence].filter(Boolean).join(" ") }),
       ]),
     );
   }

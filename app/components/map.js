@@ -347,9 +347,9 @@ class EmbeddingMap {
   measure() {
     if (!this.points) return;
     const [drawn, all] = [this.points.count, this.points.total].map((number) => number.toLocaleString("en"));
-    const total = drawn === all ? `${all} samples` : `${drawn} of ${all} samples are drawn`;
+    const total = drawn === all ? `${all} samples` : `${drawn} of ${all} samples are shown`;
     if (!this.polygon) {
-      this.status.textContent = `${total}. Draw around a region to see its images.`;
+      this.status.textContent = `${total}. Circle a region to see its pictures.`;
       return;
     }
     const path = new Path2D();
@@ -361,7 +361,7 @@ class EmbeddingMap {
     let inside = 0;
     for (let i = 0; i < this.points.count; i += 1) inside += context.isPointInPath(path, this.points.x[i], this.points.y[i], "evenodd");
     context.restore();
-    this.status.textContent = drawn === all ? `${inside.toLocaleString("en")} of ${total} selected` : `${inside.toLocaleString("en")} of ${drawn} drawn samples are inside; all of them are beside the map`;
+    this.status.textContent = drawn === all ? `${inside.toLocaleString("en")} of ${total} selected` : `${inside.toLocaleString("en")} of ${drawn} shown samples are inside; all of them are beside the map`;
   }
 
   // -- pointer and keys ----------------------------------------------------------------------------------------

@@ -142,7 +142,7 @@ class MaskBench {
   asked(names) {
     const { number, given, suggested } = this.region;
     const of = this.card.regions.length > 1 ? `Region ${number} of ${this.card.regions.length}: ` : "";
-    return [el("span", { text: `${of}drawn as ` }), el("span", { class: "given", text: names[given] }), el("span", { text: ", looks like " }), el("span", { class: "suggested", text: names[suggested] })];
+    return [el("span", { text: `${of}given as ` }), el("span", { class: "given", text: names[given] }), el("span", { text: ", looks like " }), el("span", { class: "suggested", text: names[suggested] })];
   }
 
   // A region close up with one outline: what was given, or what is suggested.

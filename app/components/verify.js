@@ -124,7 +124,7 @@ class Verify {
     const verdicts = (takesClass) =>
       Object.entries(this.data.verdicts)
         .filter(([, { takes }]) => (takes === "class") === takesClass)
-        .map(([name, { button: text }]) => button(keyId(this.data.verdicts, name), text, () => this.give(name), takesClass ? "keep" : ""));
+        .map(([name, { button: text }]) => button(keyId(this.data.verdicts, name), text, () => this.give(name), takesClass ? "keep large" : ""));
     const many = this.data.classNames.length > 24;
     const [done, total] = [this.judged, this.data.total];
     const progress = el("div", { class: "progress", title: `${done} of ${total} checked` }, [el("i", { style: `width:${(100 * done) / total}%` })]);

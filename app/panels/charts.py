@@ -96,18 +96,19 @@ def move_chart(cells: pd.DataFrame, tones: Tones = LIGHT) -> Any:
     rows, columns = list(cells.given.unique()), list(cells.right.unique())
     side = max(300, min(620, 80 + 40 * len(rows)))
     angle = 0 if max(map(len, columns)) <= 3 else -40
+    text: dict[str, Any] = {"labelColor": tones.quiet, "titleColor": tones.quiet}
     base = alt.Chart(cells).encode(
         x=alt.X(
             "right:N",
             sort=columns,
             title="→ suggested or right label",
-            axis=alt.Axis(orient="top", labelAngle=angle, labelOverlap=False, labelLimit=LABEL_PX),
+            axis=alt.Axis(orient="top", labelAngle=angle, labelOverlap=False, labelLimit=LABEL_PX, **text),
         ),
         y=alt.Y(
             "given:N",
             sort=rows,
             title="given label",
-            axis=alt.Axis(labelOverlap=False, labelLimit=LABEL_PX),
+            axis=alt.Axis(labelOverlap=False, labelLimit=LABEL_PX, **text),
         ),
         tooltip=["given", "right", "found", "suspected", alt.Tooltip("all", title="in all, at 95 %")],
     )
@@ -252,15 +253,14 @@ def agreement_chart(
         {"row": row, "column": "weight", "text": "" if weight is None else f"{weight:.0%}"}
         for row, weight in zip(rows, weights, strict=True)
     )
+    bare: dict[str, Any] = {"ticks": False, "domain": False, "labelColor": tones.quiet}
     x = alt.X(
         "column:N",
         sort=[*columns, "weight"],
         title=None,
-        axis=alt.Axis(orient="top", labelAngle=0, ticks=False, domain=False),
+        axis=alt.Axis(orient="top", labelAngle=0, **bare),
     )
-    y = alt.Y(
-        "row:N", sort=rows, title=None, axis=alt.Axis(labelLimit=170, ticks=False, domain=False, offset=4)
-    )
+    y = alt.Y("row:N", sort=rows, title=None, axis=alt.Axis(labelLimit=170, offset=4, **bare))
     base = alt.Chart(cells).encode(x=x, y=y)
     tone = alt.Color(
         "value:Q",

@@ -46,6 +46,6 @@ def _draw_result(job: jobs.Job) -> None:
             st.caption(plain(note))
         return
     taken = sum(found["counts"].values())
-    st.success(f"{words.plural(taken, 'decision')} came from FiftyOne; {len(found['listed'])} to look at.")
+    st.success(f"{words.plural(taken, 'decision')} came from FiftyOne; {len(found['listed'])} to check.")
     for listed in found["listed"]:
         st.text(" ".join(str(value) for value in listed.values()))

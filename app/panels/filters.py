@@ -25,6 +25,7 @@ SHOW = {
     "disputed": "People differ",
     "copies": "Near duplicates",
     "outliers": "Unlike all others",
+    "dim": "Dark or blurred",
 }
 WHERE: dict[str, dict[str, Any]] = {
     "suspects": {"undecided": True, "issues": True},
@@ -34,6 +35,7 @@ WHERE: dict[str, dict[str, Any]] = {
     "disputed": {"disputed": True},
     "copies": {"pictures": queues.COPIES},
     "outliers": {"pictures": queues.OUTLIERS},
+    "dim": {"pictures": queues.DIM},
 }
 """What each choice asks of a queue."""
 SEARCH = "suspects_search"

@@ -70,7 +70,9 @@ def _tag_all(dataset: Dataset, audit: Audit, inside: NDArray[np.int64], reviewer
         decided = decisions.outcomes(dataset.id)
         chosen = np.setdiff1d(inside, list(decided)) if only_open else inside
         if len(chosen) > MOST_AT_ONCE:
-            st.warning(f"At most {MOST_AT_ONCE:,} samples can be decided in one step; draw a smaller region.")
+            st.warning(
+                f"At most {MOST_AT_ONCE:,} samples can be decided in one step; circle a smaller region."
+            )
             return
         if st.button(
             f"Decide on {len(chosen):,}", type="primary", key="map_tag_go", disabled=not len(chosen)

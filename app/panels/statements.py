@@ -21,7 +21,7 @@ from auditor.statistics import MoreRows, NoiseRate, Promise, first_interval, noi
 
 CURVE = tuple(sorted({0.02, 0.03, 0.07, 0.15, 0.30, *LEVELS}))
 """Levels at which the curve of promises is computed; those of ``LEVELS`` carry their figures."""
-RATE_HEIGHT, CURVE_HEIGHT, LOOKS_HEIGHT = 130, 300, 210
+RATE_HEIGHT, CURVE_HEIGHT, LOOKS_HEIGHT = 170, 300, 230
 LOOKS, USUAL_SHARE = 20, 0.1
 """The fewest looks that a draw is compared with, and the share of wrong labels in that picture."""
 
@@ -137,15 +137,17 @@ def _intervals_chart(table: pd.DataFrame, height: int) -> Any:
     ink = _ink()
     axis: dict[str, Any] = {"labelColor": ink, "domain": False, "ticks": False}
     base = alt.Chart(table).encode(y=alt.Y("what:N", sort=None, title=None, axis=alt.Axis(**axis)))
-    share = alt.Scale(domain=[0, max(0.01, 1.15 * float(table.high.max()))])
-    bars = base.mark_bar(size=18, cornerRadius=4, color=ink).encode(
+    share = alt.Scale(domain=[0, max(0.01, 1.4 * float(table.high.max()))])  # with room for the figures
+    bars = base.mark_bar(size=22, cornerRadius=4, color=ink).encode(
         x=alt.X("low:Q", title=None, scale=share, axis=alt.Axis(format=".0%", tickCount=4, **axis)),
         x2="high:Q",
         opacity=alt.Opacity("opacity:Q", scale=None),
         tooltip=["what", "text"],
     )
     points = base.mark_tick(thickness=3, size=30, color=ink).encode(x="point:Q")
-    return alt.layer(bars, points).properties(height=height)
+    look: dict[str, Any] = {"align": "left", "dx": 8, "fontSize": charts.SMALL_TEXT, "color": ink}
+    figures = base.mark_text(**look).encode(x="high:Q", text="text:N")
+    return alt.layer(bars, points, figures).properties(height=height)
 
 
 def _promise_chart(kept: dict[float, Promise]) -> Any:

@@ -41,11 +41,16 @@ def _draw(dataset: Dataset, audit: Audit, was_over: bool) -> None:
         titles = {row.engine: arrays.describe(audit.id, row.engine)["title"] for row in seen.engines}
         if seen.state == "finished":
             _land(dataset, audit)
+            _worst(dataset, audit)
             with st.expander("How the engines ran"):
                 for row in seen.engines:
                     _bar(row, titles[row.engine])
                 _curves(audit.id, titles)
         else:
+            if first_list := [
+                one for one in readers.audits_of(dataset.id) if one.id == audit.id and one.summary.settled_at
+            ]:
+                _land(dataset, first_list[0])
             if seen.preparing is not None:
                 first = seen.preparing
                 left = (
@@ -65,17 +70,23 @@ def _draw(dataset: Dataset, audit: Audit, was_over: bool) -> None:
 
 
 def _land(dataset: Dataset, audit: Audit) -> None:
-    """Draw what the audit found: how many suspects, the worst as pictures, and the two things to do with them."""
+    """Draw what the audit found so far: how many suspects, and what to do with them."""
     number = audit.summary.num_label_issues or 0
     is_unverified = not blind.num_judged(dataset.id)
     about = "About " if is_unverified and number else ""  # a guess until people have looked at random samples
     many = f"{about}{words.plural(number, 'suspect')} among {words.plural(dataset.num_samples, 'label')}"
     st.subheader(many if number else no_suspects(audit), anchor=False)
-    step = next_steps.of(readers.status(dataset))
+    status = readers.status(dataset)
+    step = next_steps.of(status)
     with st.container(horizontal=True, vertical_alignment="center"):
         if sign_in.opens(step.page) and st.button(step.button, type="primary", key="audit_next"):
             state.go_to(step.page)
-        st.caption(plain(step.sentence))
+        if status.decided or status.running or step.page != "suspects":  # else it repeats the number
+            st.caption(plain(step.sentence))
+
+
+def _worst(dataset: Dataset, audit: Audit) -> None:
+    """Draw the worst suspects as pictures."""
     says_what = st.container()
     if shows := worst.draw(dataset, audit, WORST):
         what = "worst" if shows == WORST else "suspects to check"

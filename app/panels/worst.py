@@ -16,7 +16,7 @@ from auditor.ground.numbers import figure, number_text
 from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
 from auditor.results import queues
 
-SIDE = 320
+SIDE, SMALL = 320, 96
 """Pixels that are sent; the page shows as many as fit six times into its width (``frame.py``)."""
 
 
@@ -46,14 +46,16 @@ def draw(dataset: Dataset, audit: Audit, count: int) -> int:
     return len(page)
 
 
-def draw_some(dataset: Dataset, count: int) -> None:
-    """Draw a few samples of a set that has no audit yet, from its first to its last; their given classes below."""
+def draw_some(dataset: Dataset, count: int, *, labels: bool = True) -> None:
+    """Draw a few samples of a set, from its first to its last, with their given classes below or small without."""
     spread = dict.fromkeys(round(i * (dataset.num_samples - 1) / max(1, count - 1)) for i in range(count))
-    with st.container(horizontal=True, gap="small", key=f"pictures_some_{dataset.id}"):
+    key = f"pictures_{'some' if labels else 'mini'}_{dataset.id}"
+    with st.container(horizontal=True, gap="small", key=key):
         for sample, given in readers.given_classes(dataset.id, list(spread)).items():
-            label = words.class_name(dataset.class_names, given) if dataset.task == CLASSIFICATION else ""
+            has_name = labels and dataset.task == CLASSIFICATION
+            label = words.class_name(dataset.class_names, given) if has_name else ""
             st.image(
-                pictures.encoded(dataset.id, sample, SIDE),
+                pictures.encoded(dataset.id, sample, SIDE if labels else SMALL),
                 caption=f":orange[{plain(label)}]" if label else None,
                 alt=f"Sample {sample}{f': {label}' if label else ''}",
                 width="stretch",

@@ -112,11 +112,11 @@ def choose_view(dataset: Dataset, place: DeltaGenerator) -> str | None:
     }
     titles |= {key: own_features.title(source) for key, source in kept.items()}
     backbone = place.selectbox(
-        "What the engines look at",
+        "What the engines see",
         [AUTO, *networks, NO_BACKBONE, *kept, OTHER, OWN],
         format_func=lambda name: titles.get(name, f"features of {name.replace(',', ' and ')}"),
         key="audit_backbone",
-        help="Features are what a network that was trained on millions of photos sees in an image. It looks at "
+        help="Features are what a network that was trained on millions of photos sees in an image. It sees "
         "every image once, before the engines start; later audits use the same.",
     )
     if backbone == OWN:
@@ -153,7 +153,7 @@ def choose_engines(dataset: Dataset, backbone: str) -> Wanted:
         return wanted
     st.session_state[SEEN] = True
     with fold:
-        with st.spinner("Looking up the engines …"):
+        with st.spinner("Asking for the engines …"):
             if backbone == AUTO:
                 backbone = apart.wait_for(view_of(dataset))[0]
             engines = apart.wait_for(engines_here())
@@ -190,7 +190,7 @@ def choose_engines(dataset: Dataset, backbone: str) -> Wanted:
             "Use the latest runs of earlier audits too",
             value=True,
             key="audit_hear_earlier",
-            help="The ranking is then of the latest finished run of every engine on everything that it looked at: "
+            help="The ranking is then of the latest finished run of every engine on everything that it saw: "
             "images, a backbone's features, or your own. The page Engines lists them.",
         )
         trained_on = "finetuned" if finetune else "features" if has_backbone else "images"
@@ -265,7 +265,7 @@ def say_cost(dataset: Dataset, wanted: Wanted, was_known: bool) -> None:
     with shown():
         found = cost(dataset, wanted)
         if found is None:
-            st.caption("Looking at some images and measuring this machine; you need not wait for that.")
+            st.caption("Trying some images and measuring this machine; you need not wait for that.")
         elif not was_known:
             st.rerun()  # stops the polling
         else:

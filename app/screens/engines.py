@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,7 @@ ADDRESSES = {
 MOST_ROWS = 10_000  # a distribution over epochs is drawn from so many rows
 FEW_ENGINES, MATRIX_FEW = 3, 340
 """Up to so many engines the matrix is that wide, in pixels: as wide as its column it would be blown up."""
-PARTED = 12
+PARTED = 16
 """Samples shown on which the engines are furthest apart."""
 
 
@@ -80,7 +80,7 @@ def draw_agreement(view: View) -> None:
     summary = view.audit.summary
     names, correlations = summary.witnesses, summary.rank_correlations
     weights = summary.weights or {}
-    said = titled(summary.trust_sentence, view)
+    said = pooled_sentence(weights, names) if weights else titled(summary.trust_sentence, view)
     st.subheader(
         "Agreement",
         anchor=False,
@@ -110,16 +110,28 @@ def draw_agreement(view: View) -> None:
     )
 
 
+def pooled_sentence(weights: Mapping[str, float], names: Sequence[str]) -> str:
+    """Say what the column of weights means; the numbers stand there."""
+    said = "Trust comes from one pool of the engines; the last column is the weight of each."
+    if any(name not in weights for name in names):
+        said += " One without a weight learned from the labels and ranks only what no other judges."
+    return said
+
+
 def choose_runs(view: View) -> None:
     """Draw which runs speak, and ask about those of earlier audits."""
     audit = view.audit
-    if heard := arrays.heard_in_words(audit):
+    numbers = {one.id: state.audit_number(one) for one in readers.audits_of(audit.dataset_id)}
+    if heard := arrays.heard_in_words(audit, numbers):
         st.caption(plain(titled(heard, view)))
     alone = audit.options.alone
     earlier = [one for one in arrays.speaking_runs(audit.id, alone=False) if one.audit_id != audit.id]
     if not earlier:
         return
-    said = ", ".join(f"{one.engine} on {one.model} (audit {one.audit_id})" for one in earlier)
+    said = ", ".join(
+        f"{view.titles.get(one.engine, one.engine)} on {one.model} (audit {numbers[one.audit_id]})"
+        for one in earlier
+    )
     wanted = st.toggle(
         "Use the latest runs of earlier audits too",
         value=not alone,
@@ -241,7 +253,7 @@ def draw_engines(view: View) -> None:
     )
     legend((view.marks[0], charts.MARKED), (view.marks[1], charts.OTHER))
     if len(view.table) < view.num_samples:
-        st.caption(f"Drawn from {len(view.table):,} labels that are evenly spread over all.")
+        st.caption(f"Made from {len(view.table):,} labels that are evenly spread over all.")
     trusts = {
         name: np.asarray(arrays.trust(view.audit.id, name)[view.rows], dtype=np.float64) for name in view.runs
     }

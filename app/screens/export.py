@@ -21,7 +21,7 @@ from auditor.review import log as decision_log
 
 POLICIES = {
     "reviewed": "Only what a person decided",
-    "auto": "Also suggestions under a promised false-discovery rate",
+    "auto": "Also suggestions, as many as a promise covers",
 }
 PICTURES, CARDS, SIDE = 12, 12, 160
 """Pictures of a card, cards, and pixels of a picture."""
@@ -60,9 +60,10 @@ def told(summary: export.ExportSummary) -> str:
     }
     changed = summary.num_rows - summary.num_keep
     parts = [_told_of(what, changed), _told_of(how, changed)]
+    between = " · " if any(any(sign.isdigit() for sign in part) for part in parts) else " "
     return (
         f"**{changed:,} of {words.plural(summary.num_rows, 'label')} {'changes' if changed == 1 else 'change'}:** "
-        + " · ".join(parts)
+        + between.join(parts)
         + "."
     )
 
@@ -97,7 +98,7 @@ def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit:
     st.markdown(told(summary))
     if rows.empty:
         st.caption("Changes come from what people decide on suspects, or with the second choice above.")
-        page, says = ("suspects", "Review suspects") if audit_id else ("audit", "Go to Audit")
+        page, says = ("suspects", "Review the suspects") if audit_id else ("audit", "Go to Audit")
         if sign_in.opens(page) and st.button(says, key="export_next", type="primary", icon=":material/rule:"):
             state.go_to(page)
         downloads.offer(dataset, policy, max_fdr, audit_id=audit_id, is_next=False)
@@ -125,17 +126,19 @@ def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit:
 
 def draw_cards(dataset: Dataset, summary: export.ExportSummary, rows: pd.DataFrame) -> None:
     """The changes as cards, the most frequent first: the label before, the label after, and their pictures."""
-    for place, (before, after, number) in enumerate(summary.pairs[:CARDS]):
-        chosen = rows.sample_id[(rows.given_label == before) & (rows.cleaned_label == after)]
-        now = f":blue[{plain(after)}]" if after else "excluded"
-        st.markdown(f"**{words.count(number)}** :orange[{plain(before)}] → {now}")
-        with st.container(horizontal=True, key=f"pictures_small_export_{place}"):
-            for sample in chosen.astype(int).head(PICTURES):
-                st.image(
-                    pictures.encoded(dataset.id, sample, SIDE),
-                    alt=f"Sample {sample}: {before}, then {after or 'excluded'}",
-                    width="stretch",
-                )
+    with st.container(key="export_cards"):
+        for place, (before, after, number) in enumerate(summary.pairs[:CARDS]):
+            chosen = rows.sample_id[(rows.given_label == before) & (rows.cleaned_label == after)]
+            now = f":blue[{plain(after)}]" if after else "excluded"
+            with st.container(border=True, key=f"export_card_{place}"):
+                st.markdown(f"**{words.count(number)}** :orange[{plain(before)}] → {now}")
+                with st.container(horizontal=True, key=f"pictures_small_export_{place}"):
+                    for sample in chosen.astype(int).head(PICTURES):
+                        st.image(
+                            pictures.encoded(dataset.id, sample, SIDE),
+                            alt=f"Sample {sample}: {before}, then {after or 'excluded'}",
+                            width="stretch",
+                        )
 
 
 def show_log(dataset: Dataset) -> None:

@@ -17,7 +17,8 @@ from auditor import api
 from auditor.catalog.records import Dataset
 from auditor.ground.vocabulary import LABELS, REGRESSION
 
-WORST = 6
+WORST, FEW_THUMBS = 6, 4
+"""Pictures of a card and of a row."""
 FEW, A_PAGE = 3, 20
 """Datasets up to which each is a card and nothing is to be chosen; more are rows, so many a page."""
 NEWEST = "newest first"
@@ -35,7 +36,10 @@ def draw_dataset(seen: Status, *, as_row: bool) -> None:
     """One dataset: its next step as one sentence and one button, and on a card its worst suspects."""
     row = seen.dataset
     with st.container(border=True):
-        head, action, more = st.columns([4, 1.4, 0.35], vertical_alignment="center")
+        if as_row:
+            thumbs, head, action, more = st.columns([1.1, 2.9, 1.4, 0.35], vertical_alignment="center")
+        else:
+            head, action, more = st.columns([4, 1.4, 0.35], vertical_alignment="center")
         step = next_steps.of(seen)
         if as_row:
             head.markdown(f"**{plain(row.name)}** &ensp; {plain(step.sentence)}")
@@ -57,7 +61,8 @@ def draw_dataset(seen: Status, *, as_row: bool) -> None:
                 draw_changes(row)
         with shown():
             if as_row:
-                pass
+                with thumbs:
+                    worst.draw_some(row, FEW_THUMBS, labels=False)
             elif seen.finished is None:
                 worst.draw_some(row, WORST)
             else:
@@ -84,7 +89,8 @@ def facts(seen: Status) -> list[str]:
         many = f"about {words.count(left.point)}" if left.has_middle else f"at most {words.count(left.high)}"
         known.append(f"{many} left")
     if seen.audits:
-        known.append(words.plural(seen.audits, "audit") + (" (1 running)" if seen.running else ""))
+        others = seen.audits - bool(seen.running)
+        known += [words.plural(others, "audit")] * bool(others) + ["an audit is running"] * bool(seen.running)
     return [*known, f"imported {words.ago(row.created_at)}"]
 
 

@@ -36,7 +36,7 @@ LAYOUTS = {
 IMAGE_SIZES = [None, 16, 28, 32, 64, 96, 128, 224]
 ALIKE_WORDS = {None: "ask", True: "are one class", False: "are classes of their own"}
 LAYOUT_WORDS = {
-    None: "as they look",
+    None: "as the names say",
     "classes": "classes",
     "splits": "splits, the classes below them",
     "deepest": "neither: the deepest ones are the classes",

@@ -43,5 +43,4 @@ found = (
     if number
     else f"Audit {shown}: {statements.no_suspects(audit)}"
 )
-first = statements.first_list(dataset.id)
-st.caption(f"{first} {found} The most suspicious come first. Root of the files: {plain(dataset.root)}")
+st.caption(f"{found} The most suspicious come first. Root of the files: {plain(dataset.root)}")

@@ -33,7 +33,7 @@ class Where(Body):
     engine: Text | None = None
     region: Region | None = None
     disputed: StrictBool | None = None
-    pictures: Literal["copies", "outliers"] | None = None
+    pictures: Literal["copies", "outliers", "dim"] | None = None
     """Whose pictures are conspicuous, whatever their label."""
     by: Text | None = None
     search: Text | None = None

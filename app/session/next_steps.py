@@ -46,6 +46,8 @@ def of(seen: Status) -> Step:
             words.count(waiting) if waiting == number else f"{words.count(waiting)} of {words.count(number)}"
         )
         text = f"{many} {'suspect waits' if waiting == 1 else 'suspects wait'} to be checked."
+        if seen.running is not None and seen.running.id == audit.id:
+            text += " Other engines still train; the order gets better when they are done."
         return Step(text, "suspects", "Review the suspects")
     if seen.verified == 0:
         text = "Check a random sample: it says how many wrong labels are left, and promises need it."

@@ -45,6 +45,7 @@ class Status:
     audits: int
     running: Audit | None
     finished: Audit | None
+    """The newest that has scores: finished, or one that runs and has a first list."""
     decided: int
     found: int
     drawn: int
@@ -230,7 +231,7 @@ def status(row: Dataset) -> Status:
     """Progress of a dataset."""
     known_audits = audits_of(row.id)
     running = next((one for one in known_audits if audit_state(one) in ("running", "queued")), None)
-    finished = next((one for one in known_audits if one.status == "finished"), None)
+    finished = next(iter(audits.finished(known_audits)), None)
     known = progress.findings(row)
     is_guessed = kind.of(row).guesses_rate
     return Status(

@@ -44,7 +44,7 @@ SCREENS = {
 SENTENCES = {
     OWNER: "You are an owner: you import, audit, review and export.",
     REVIEWER: "You are a reviewer: you decide labels. Owners import, audit and export.",
-    READER: "You may look. An owner of the app can make you a reviewer.",
+    READER: "You may see all of it. An owner of the app can make you a reviewer.",
 }
 
 

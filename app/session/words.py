@@ -26,7 +26,7 @@ FIELDS = {
     "annotator_column": "Column of who answered, one row an answer",
     "image_size": "Image size",
     "skip_bad": "Leave out rows with problems",
-    "merge_classes": "Names that look alike",
+    "merge_classes": "Names that are nearly the same",
     "layout": "The first folders are",
     "masks_on": "Masks of turned pictures are",
     "encoding": "Encoding of the table",

@@ -30,7 +30,7 @@ from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch, now
 from auditor.ground.errors import AuditFailedError, CatalogBusyError
 from auditor.ground.files import load_array, new_folder_beside, written_whole
 from auditor.ground.progress import OnProgress, Progress, Ticker
-from auditor.pictures import cache
+from auditor.pictures import cache, plain
 from auditor.results import arrays, settle
 from auditor.work import executors, tasks
 from auditor.work.tasks import Event, Outcome, TaskSpec
@@ -150,6 +150,7 @@ def _look_at_features(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> No
     )
     pairs = copies.find(cache.image_cache(dataset), near)
     jobs.patiently(lambda: copies.add(dataset, pairs))
+    plain.light_and_sharp(dataset)  # a queue asks for it, and then would wait
     tasks.store(folder, {"map": drawn, "neighbours": near})
     shutil.rmtree(spec.out, ignore_errors=True)
 

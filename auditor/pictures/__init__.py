@@ -5,5 +5,6 @@ __all__ = [
     "coco",
     "decoding",
     "masks",
+    "plain",
     "sources",
 ]

@@ -244,10 +244,15 @@ def _is_complete(audit_id: int, engine: str) -> bool:
     return (engine_folder(audit_id, engine) / "pred_probs.npy").exists()
 
 
-def heard_in_words(audit: Audit) -> str:
-    """Return which runs spoke when the audit was settled, and of which audits; empty where only its own did."""
+def heard_in_words(audit: Audit, numbers: Mapping[int, int] | None = None) -> str:
+    """Return which runs spoke when the audit was settled, and of which audits; empty where only its own did.
+
+    ``numbers``: what an audit is called, by its id, where that is not its id.
+    """
     runs = audit.summary.runs
-    borrowed = [f"{name} (audit {one})" for name, one in runs.items() if one != audit.id]
+    borrowed = [
+        f"{name} (audit {(numbers or {}).get(one, one)})" for name, one in runs.items() if one != audit.id
+    ]
     return f"Also used, from earlier audits: {', '.join(borrowed)}." if borrowed else ""
 
 
@@ -346,7 +351,7 @@ def features_of(audit: Audit) -> FeatureSource | None:
 
 
 def features_title(audit: Audit) -> str:
-    """Return how people call the audit's features: ``the features of timm:resnet10t`` or ``your own features F``.
+    """Return how people call the audit's features: ``what the networks saw`` or ``your own features F``.
 
     Raises:
         NotFoundError: it has none.
@@ -355,7 +360,8 @@ def features_title(audit: Audit) -> str:
     if source is None:
         raise NotFoundError(f"Audit {audit.id} has no features.")
     own = source.name.removeprefix(features.OWN)
-    return f"the features of {source.name}" if source.weights is not None else f"your own features {own}"
+    seen = "what the networks saw" if source.parts else "what the network saw"
+    return seen if source.weights is not None else f"your own features {own}"
 
 
 def signal_names(audit_id: int, engine: str) -> list[str]:

@@ -157,19 +157,19 @@ def _noise_rate(home: Settings, audit_id: int, version: str, newest: tuple[int, 
 
 
 def what_a_few_looks_tell(num_left: int) -> str:
-    """The next step where nothing is verified, and what it would say of the labels that nobody looked at."""
+    """The next step where nothing is verified, and what it would say of the labels that nobody checked."""
     looks = min(FEW_LOOKS, num_left)
     if looks == num_left:
         return f"{plural(looks, 'label', 'are')} all that nobody looked at: check these, and it is known"
     most = first_interval(0, looks, num_left).high
-    said = f"if none of them is wrong, at most {percent(most)} of all that nobody looked at are"
+    said = f"if none of them is wrong, at most {percent(most)} of all that nobody checked are"
     return f"{plural(looks, 'label')} checked at random tell more: {said}"
 
 
 def _advice_without_verified(left: ErrorsLeft, hit_rate: float | None, num_left: int) -> str:
     """No count of what is left, and never that it is clean: nothing backs either."""
     if left.high < 1 or not num_left:
-        return "Somebody looked at every label in question."
+        return "Every label in question is checked."
     seen = ""
     if hit_rate is not None:
         seen = f"{percent(hit_rate)} of the last {PACE_WINDOW} were wrong. "

@@ -17,6 +17,7 @@ from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Review
 from auditor.ground.errors import NotFoundError
 from auditor.ground.settings import Settings, settings
+from auditor.pictures import plain
 from auditor.results import arrays
 from auditor.review import log
 from auditor.work.embedding import mean_distances, nearest_neighbors
@@ -31,10 +32,10 @@ MOST_ALIKE = 60
 """Nearest samples of one: a page of the grid."""
 NAMES_SAMPLES = ("#", "~")
 """What a search begins with that names a sample by its number: the sample, or those like it."""
-COPIES, OUTLIERS = "copies", "outliers"
+COPIES, OUTLIERS, DIM = "copies", "outliers", "dim"
 """Queues of pictures that are conspicuous for themselves, whatever their label."""
 LONE_SHARE, LEAST_LONE = 0.02, 12
-"""Share of the pictures that are the least like the others, and how many they are at least."""
+"""Share of the pictures that are least like the others, or darkest and most blurred, and how many at least."""
 MOST_PAGES_SEARCHED = 40
 """Pages that are searched for samples on which one engine differs, before the queue counts as ended."""
 
@@ -151,8 +152,8 @@ def suspect_filter(
     if where.get("disputed"):
         disputed = set(log.disputed(audit.dataset_id))
         ids = sorted(disputed if ids is None else disputed & set(ids))[:MAX_SELECTED]
-    if where.get("pictures") == OUTLIERS:
-        ids = sorted(set(outliers(audit)) if ids is None else set(outliers(audit)) & set(ids))
+    if (those := {OUTLIERS: outliers, DIM: dim}.get(str(where.get("pictures")))) is not None:
+        ids = sorted(set(those(audit)) if ids is None else set(those(audit)) & set(ids))
     if search[:1] in NAMES_SAMPLES:
         asked = [int(search[1:])] if search[1:].isdecimal() else []
         if search.startswith("~"):
@@ -215,8 +216,21 @@ def _outliers(home: Settings, audit_id: int, version: str) -> list[int]:  # noqa
     if not space:
         return []
     away = mean_distances(arrays.embeddings(audit_id, space), arrays.array(audit_id, space, "neighbours"))
-    most = min(MAX_PAGE, max(LEAST_LONE, int(LONE_SHARE * len(away))))
-    return np.argsort(-away, kind="stable")[:most].tolist()
+    return np.argsort(-away, kind="stable")[: _few_of(len(away))].tolist()
+
+
+def _few_of(number: int) -> int:
+    return min(MAX_PAGE, max(LEAST_LONE, int(LONE_SHARE * number)))
+
+
+def dim(audit: Audit) -> list[int]:
+    """The darkest pictures and the most blurred ones, as many of both.
+
+    By rank: what is dark or blurred depends on what a set shows.
+    """
+    found = plain.light_and_sharp(ask(datasets.by_id, audit.dataset_id))
+    worst = np.argsort(found, axis=0, kind="stable")[: _few_of(len(found)) // 2]
+    return np.unique(worst).tolist()
 
 
 def inside(audit: Audit, region: Mapping[str, Any]) -> NDArray[np.int64]:

@@ -97,7 +97,7 @@ def noise_rate_from_verified(
         said += " (most of them from the most suspicious, and counted as that)"
     if verified.decided is not None and len(verified.decided.sample_ids):
         known = verified.decided.is_wrong
-        said += f", beside {int(known.sum()):,} of {len(known):,} that people had looked at"
+        said += f", beside {int(known.sum()):,} of {len(known):,} that people had checked"
     sentence = (
         f"{num_wrong} of {verified.size} labels checked at random are wrong{said}: {percent(interval.low)} to "
         f"{percent(interval.high)} of {num_labeled:,} ({percent(interval.level)} interval, "
@@ -132,7 +132,7 @@ def errors_left(
     if noise_rate.kind == "interval" and point == low:
         left = f"{low:,} are left" if low == high else f"{low:,} to {high:,} are left"
     elif noise_rate.kind != "interval" and not high:
-        left = "somebody looked at every label in question"
+        left = "every label in question is checked"
     elif noise_rate.kind != "interval":
         left = f"how many are left is not known (guesses say {low:,} to {high:,})"
     sentence = f"{plural(num_found_wrong, 'wrong label')} found so far; {left}."

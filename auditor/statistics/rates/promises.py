@@ -114,7 +114,7 @@ def check_exchangeable(
             without that is unknown, so they count as lying wherever they fit the draw best.
     """
     too_few = Exchangeability(
-        1.0, "ok", "Too few rows to test whether the verified ones were drawn at random."
+        1.0, "ok", "Too few rows to test whether the verified ones are a random sample."
     )
     if len(sample_ids) < 2:
         return too_few
@@ -137,13 +137,13 @@ def check_exchangeable(
     reason, p_value = min(tests.items(), key=lambda item: item[1])
     p_value = min(1.0, len(tests) * p_value)
     if p_value >= WARN_BELOW:
-        return Exchangeability(float(p_value), "ok", "The verified rows look like a random sample.")
+        return Exchangeability(float(p_value), "ok", "The verified rows pass for a random sample.")
     if p_value < REFUSE_BELOW:
         why = f"The verified rows cannot be a random sample: {reason} (p = {p_value:.1g})."
-        return Exchangeability(float(p_value), "refused", f"{why} Draw them at random and add no others.")
+        return Exchangeability(float(p_value), "refused", f"{why} Take them at random and add no others.")
     why = f"The verified rows may not be a random sample: {reason} (p = {p_value:.1g})."
     usual = (
-        "About one honest draw in 100 looks so by chance: if nobody picked rows by hand, nothing is wrong."
+        "One honest sample in 100 comes out so by chance: if nobody picked rows by hand, nothing is wrong."
     )
     return Exchangeability(float(p_value), "doubtful", f"{why} {usual}")
 
@@ -251,8 +251,8 @@ def promises(
         return {q: _nothing(q, len(trust_score), why) for q in levels}
     if not verified.backing_mask.any():
         why = (
-            f"Nothing is promised before all of a drawn sample is judged ({verified.num_waiting:,} of its rows "
-            "wait; unsure is a verdict too): a list that is taken as soon as it looks good can be less clean."
+            f"Nothing is promised before all of a random sample is checked ({verified.num_waiting:,} of its rows "
+            "wait; unsure is a verdict too): a list that is taken as soon as it seems good can be less clean."
         )
         return {q: _nothing(q, len(trust_score), why) for q in levels}
     chosen = verified.backing_mask & ~verified.trusted_mask & np.isfinite(trust_score[verified.sample_ids])
@@ -390,7 +390,7 @@ def what_more_buys(given_labels: NDArray[np.integer], verified: Verified, num_mo
         labels = max(1, num_left, num_more)  # drawn rows may have been decided meanwhile
         interval = first_interval(round(0.5 * num_more), num_more, labels)
     if not num_more:
-        why = "Every label that can be drawn is verified; the noise rate is known."
+        why = "Every label is verified; the noise rate is known."
     elif not verified.size:
         half = percent((interval.high - interval.low) / 2)
         why = f"{plural(num_more, 'row')}: the noise rate to within {half} either way or better."

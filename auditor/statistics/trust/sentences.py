@@ -56,7 +56,7 @@ def trust_sentence(weights: Mapping[str, float], unpooled: Sequence[str]) -> str
     """
     if not weights:
         return (
-            "Every witness learned from the labels that it judges, so all count the same and their mean rank is "
+            "Every engine learned from the labels that it judges, so all count the same and their mean rank is "
             "the trust."
         )
     in_order = sorted(weights, key=lambda name: -weights[name])

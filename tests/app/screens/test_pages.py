@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import re
 from pathlib import Path
@@ -15,7 +16,7 @@ from safetensors.torch import save_file
 from streamlit.testing.v1 import AppTest
 
 from app.panels import downloads
-from app.session import readers
+from app.session import next_steps, readers
 from auditor import jobs
 from auditor.audits import plan, worker
 from auditor.bridges import engine_bridge
@@ -103,7 +104,20 @@ def test_home__a_dataset_says_what_comes_next_and_leads_there() -> None:
     app.button(key="home_next_1").click().run()
     assert [title.value for title in app.title] == ["Suspects"]
     audit = open_page("audit")
-    assert (audit.button(key="audit_next").label, waits in texts(audit)) == (button, True)
+    assert audit.button(key="audit_next").label == button
+    (said,) = [one.value for one in audit.subheader if "among" in one.value]
+    assert waits.split()[0] in said.split(), "the number of suspects is said once"
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_home__a_first_list_is_reviewed_while_engines_train() -> None:
+    with session() as open_session:
+        audits.set_status(open_session, 1, "running")
+        dataset = datasets.get(open_session, DATASET)
+    seen = readers.status(dataset)
+    step = next_steps.of(dataclasses.replace(seen, running=seen.finished))
+    assert (step.page, "still train" in step.sentence) == ("suspects", True)
+    assert "still train" not in next_steps.of(seen).sentence
 
 
 @pytest.mark.usefixtures("copied_home")
@@ -270,7 +284,7 @@ def relabel_three() -> str:
 def test_export__counts_follow_the_decisions() -> None:
     relabel_three()
     app = open_page("export")
-    assert "3 of 240 labels change:** relabeled · by people." in texts(app)
+    assert "3 of 240 labels change:** relabeled by people." in texts(app)
     assert app.button(key=f"export_revert_{reviewing.batches(1).batch[0]}").label == "Revert"
 
 

@@ -14,7 +14,7 @@ from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.ground.errors import NotFoundError
 from auditor.ground.wording import percent
-from auditor.pictures import cache
+from auditor.pictures import cache, plain
 from auditor.results import arrays, queues, settle
 from auditor.review import decisions
 from auditor.work.embedding import mean_distances
@@ -410,7 +410,7 @@ def test_cards__one_pair_of_classes_by_expected_corrections_and_what_waits_is_pa
     assert (first["cards"], first["singles"]) == (len(set(seen)) - 1, whole - on_cards)
 
 
-def test_queue__pictures_unlike_all_others_and_near_duplicates() -> None:
+def test_queue__pictures_that_are_conspicuous_for_themselves() -> None:
     points, near = (
         arrays.embeddings(1, arrays.nearness_of(1)),
         arrays.array(1, arrays.nearness_of(1), "neighbours"),
@@ -428,7 +428,10 @@ def test_queue__pictures_unlike_all_others_and_near_duplicates() -> None:
     assert away[lone].min() >= np.delete(away, lone).max()
     with session() as open_session:
         copies = datasets.duplicates(open_session, 1)
+        light, sharp = plain.light_and_sharp(datasets.by_id(open_session, 1)).T
     assert sorted(samples("copies")) == sorted(copies.sample_id)
+    half = queues.LEAST_LONE // 2
+    assert set(samples("dim")) == {*np.argsort(light)[:half], *np.argsort(sharp)[:half]}
 
 
 def _pairs(audit_id: int) -> list[int]:

@@ -196,7 +196,7 @@ def test_progress__everything_looked_at_is_a_reason_to_stop(audited: tuple[Digit
     assert (seen.found, seen.left.high, seen.left.kind) == (30, 0, kind)
     said = {
         "interval": "No wrong label should be left; stopping is reasonable.",
-        "guess": "Somebody looked at every label in question.",
+        "guess": "Every label in question is checked.",
     }
     assert seen.advice == said[kind]
 
@@ -216,7 +216,7 @@ def test_progress__without_verified_rows_nothing_is_said_of_what_comes_or_is_lef
     seen = progress.progress(DATASET, audit_id)
     assert seen.advice == (
         "How many wrong labels are left is not known. 20 labels checked at random tell more: if none of them is "
-        "wrong, at most 17 % of all that nobody looked at are."
+        "wrong, at most 17 % of all that nobody checked are."
     )
     assert "about" not in seen.left.sentence
     assert "is not known (guesses say " in progress.left_in_words(seen.left)

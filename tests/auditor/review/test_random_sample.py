@@ -249,7 +249,7 @@ def test_standing__promises_rest_on_the_largest_draw_that_is_judged_to_its_end(
     blind.undo(first.id, first.sample_ids[-1], reviewer="ada")
     promise = statements.promises(statements.load(audit_id))[0.2]
     assert not promise.is_kept
-    assert "is judged (2 of its rows wait" in promise.sentence
+    assert "is checked (2 of its rows wait" in promise.sentence
 
 
 def test_standing__a_verdict_that_a_later_review_contradicts_counts_as_unsure(

@@ -99,7 +99,7 @@ def test_errors_left__verdicts_bound_the_interval():
     assert (left.low, left.point, left.high) == (0, 0, 5)
     done = errors_left(rate_between(0.0, 0.1, 1.0, "guess"), 50, num_found_wrong=20, num_found_right=30)
     assert (done.low, done.high) == (0, 0)
-    assert done.sentence == "20 wrong labels found so far; somebody looked at every label in question."
+    assert done.sentence == "20 wrong labels found so far; every label in question is checked."
     open_guess = errors_left(rate_between(0.0, 0.1, 1.0, "guess"), 50, num_found_wrong=2, num_found_right=0)
     assert open_guess.sentence.endswith("how many are left is not known (guesses say 0 to 48).")
 

@@ -252,7 +252,7 @@ def test_promise__rests_on_a_draw_that_is_judged_to_its_end():
     none = Verified(ids, true[ids], backing=np.zeros(300, dtype=bool), num_waiting=12)
     told = promise(trust, given_labels, none, 0.2)
     assert not told.is_kept
-    assert "is judged (12 of its rows wait" in told.sentence
+    assert "is checked (12 of its rows wait" in told.sentence
     first = Verified(ids, true[ids], backing=np.arange(300) < 200)
     told = promise(trust, given_labels, first, 0.2)
     assert "Backed by 200 randomly drawn" in told.sentence
@@ -322,6 +322,6 @@ def test_what_more_buys__before_the_first_and_after_the_last_row():
     assert "to within" in first.sentence
     last = what_more_buys(given, Verified(np.arange(N), true), 100)
     assert (last.num_more, last.rate_low) == (0, last.rate_high)
-    assert "Every label that can be drawn is verified" in last.sentence
+    assert "Every label is verified" in last.sentence
     rest = what_more_buys(given, Verified(np.arange(N - 30), true[:-30]), 100)
     assert rest.num_more == 30

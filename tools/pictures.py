@@ -228,7 +228,7 @@ def truth_of(home: Path, dataset: str) -> dict[int, int]:
 
 
 def has_photos() -> bool:
-    """Whether the real pictures of the benchmarks are here."""
+    """Say whether the real pictures of the benchmarks are here."""
     try:
         return (images.folder() / "clothing").is_dir()
     except FileNotFoundError:

@@ -126,7 +126,7 @@ def masks(home: Path) -> None:
 
 
 def numbers(home: Path) -> None:
-    """How much of each street scene is road, in percent; every twelfth is far off."""
+    """Make the share of road of each street scene, in percent; every twelfth is far off."""
     from auditor.audits import usual_features, worker
     from auditor.ground.vocabulary import REGRESSION
     from auditor.importing import imports

@@ -160,7 +160,7 @@ def what_a_few_looks_tell(num_left: int) -> str:
     """The next step where nothing is verified, and what it would say of the labels that nobody checked."""
     looks = min(FEW_LOOKS, num_left)
     if looks == num_left:
-        return f"{plural(looks, 'label', 'are')} all that nobody looked at: check these, and it is known"
+        return f"{plural(looks, 'label', 'are')} all that nobody checked: do, and it is known"
     most = first_interval(0, looks, num_left).high
     said = f"if none of them is wrong, at most {percent(most)} of all that nobody checked are"
     return f"{plural(looks, 'label')} checked at random tell more: {said}"

@@ -180,8 +180,8 @@ def test_progress__few_hits_alone_do_not_advise_to_stop(audited: tuple[Digits, i
 
 
 def test_what_a_few_looks_tell__of_many_and_of_the_last_ones() -> None:
-    assert progress.what_a_few_looks_tell(341).endswith("at most 17 % of all that nobody looked at are")
-    assert progress.what_a_few_looks_tell(12).startswith("12 labels are all that nobody looked at")
+    assert progress.what_a_few_looks_tell(341).endswith("at most 17 % of all that nobody checked are")
+    assert progress.what_a_few_looks_tell(12).startswith("12 labels are all that nobody checked")
 
 
 @pytest.mark.parametrize("kind", ["interval", "guess"])

@@ -31,7 +31,7 @@ def test_touched__a_change_brings_its_tests_and_nothing_else() -> None:
 def test_is_world__files_and_whole_folders() -> None:
     assert is_world(ROOT / "tests" / "scale" / "test_cluster.py")
     assert not is_world(ROOT / "tests" / "browser" / "test_journey.py")
-    settle = ROOT / "tests" / "auditor" / "audits" / "test_settle.py"
+    settle = ROOT / "tests" / "auditor" / "results" / "test_settle.py"
     assert [
         is_world(settle, f"test_settle__{name}") for name in ("stopped_in_the_middle[a]", "stopped", "")
     ] == [

@@ -56,7 +56,7 @@ def test_draw__leaves_out_what_somebody_decided_and_counts_it_as_it_is(audited: 
     assert known.sample_ids.tolist() == sorted([*wrong, *right])
     assert known.sample_ids[known.is_wrong].tolist() == wrong
     rate = statements.noise_rate(statements.load(audit_id))
-    assert "beside 16 of 20 that people had looked at" in rate.sentence
+    assert "beside 16 of 20 that people had checked" in rate.sentence
     assert 16 / 300 <= rate.low <= 0.1 <= rate.high
 
 

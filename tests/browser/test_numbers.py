@@ -72,7 +72,7 @@ def test_numbers__from_the_suspects_to_the_cleaned_table(
     page.keyboard.press("n")  # switched off
     page.get_by_role("button", name="Not sure", exact=True).click()
     page.get_by_text("1 sample to check").wait_for(timeout=WAIT_MS)
-    assert blind.num_judged(dataset.id) == 1
+    wait_until(lambda: blind.num_judged(dataset.id) == 1, "the blind answer")
     assert drawing.tolerance_of(dataset.id) == 0.5
 
     settled(page)

@@ -187,7 +187,7 @@ def _make_images(num_samples: int, side: int) -> None:
 def _settle_apart() -> dict[str, Any]:
     """Settle in a process of its own, which holds nothing else."""
     lines = (
-        "from auditor.audits import settle",
+        "from auditor.results import settle",
         "from benchmarks.app_million import peak_mb",
         "settle.settle(1)",
         "print(peak_mb())",

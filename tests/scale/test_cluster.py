@@ -101,11 +101,10 @@ def test_audit__on_a_cluster_whose_driver_is_killed_is_the_one_of_this_machine(
     every_epoch: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """All engines with a search in parts, the catalog in PostgreSQL, files by an object store."""
+    """All engines, one with a search, the catalog in PostgreSQL, files by an object store."""
     monkeypatch.setenv("AUDITOR_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("AUDITOR_DATABASE_URL", postgres)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    monkeypatch.setattr(plan, "PARTS_FROM_S", 0.0)
     imports.import_dataset(write_digits(tmp_path, num=120).table, name="digits", workers=1)
     planned = []
     # Not by ray://: where every core is in use, Ray's own server of clients starts too late now and then.

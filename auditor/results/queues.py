@@ -54,7 +54,7 @@ def leased_page(
         claims.give_up(open_session, audit.dataset_id, reviewer)
         found = _page(open_session, audit, {**where, "free_for": reviewer}, after, limit)
         first = [int(one) for one in found.sample_id.head(ahead)]
-        claims.take(open_session, audit.dataset_id, first, reviewer)
+        _take(open_session, audit.dataset_id, first, reviewer)
         if len(found):
             return found, []
         rest = [int(one) for one in _page(open_session, audit, where, after, limit).sample_id]
@@ -76,13 +76,27 @@ def lease(
         datasets.lock(open_session, dataset_id)
         if not datasets.has(open_session, dataset_id):
             raise NotFoundError(f"There is no dataset {dataset_id}; it was removed.")
-        held = claims.take(open_session, dataset_id, sample_ids, reviewer)
+        held = _take(open_session, dataset_id, sample_ids, reviewer)
         return held, reviews.outcomes(open_session, dataset_id, sample_ids)
 
 
+_LEFT: set[str] = set()
+"""Names that this process saw given up. A page that their window had asked for before may be dealt afterwards."""
+
+
 def leave(reviewer: str) -> None:
-    """End all leases of a reviewer, who goes by another name from now on."""
+    """End all leases of a reviewer, who goes by another name from now on; the old one leases nothing more."""
+    _LEFT.add(reviewer)
     ask(claims.give_up, None, reviewer)
+
+
+def _take(
+    open_session: Session, dataset_id: int, sample_ids: Sequence[int], reviewer: str
+) -> dict[int, str]:
+    """Lease what is free to the reviewer, unless that name was left; returns who holds the others."""
+    if reviewer in _LEFT:
+        return claims.holders(open_session, dataset_id, sample_ids, apart_from=reviewer)
+    return claims.take(open_session, dataset_id, sample_ids, reviewer)
 
 
 def deal(
@@ -96,7 +110,7 @@ def deal(
         )
         dealt = sorted(pending, key=lambda one: one[1] in others)
         first = [sample for _, sample in dealt[:ahead] if sample not in others]
-        claims.take(open_session, dataset_id, first, reviewer)
+        _take(open_session, dataset_id, first, reviewer)
     return dealt
 
 

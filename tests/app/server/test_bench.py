@@ -208,6 +208,16 @@ def test_queue__deals_out_what_nobody_else_looks_at() -> None:
     assert (empty["items"], empty["elsewhere"]) == ([], ["Ada"])
 
 
+def test_queue__a_page_that_a_guest_had_asked_for_holds_nothing_once_the_guest_has_a_name() -> None:
+    asked = {"audit": AUDIT_ID, "where": {"undecided": True}, "limit": 6, "ahead": 6}
+    guest = {**asked, "reviewer": "Guest 5ee1"}
+    ranked = [item["sample"] for item in bench.queue(guest)["items"]]
+    queues.leave("Guest 5ee1")
+    bench.queue(guest)  # asked before, dealt afterwards
+    bench.lease({"dataset": DATASET_ID, "reviewer": "Guest 5ee1", "samples": ranked})
+    assert [item["sample"] for item in bench.queue({**asked, "reviewer": "Ada"})["items"]] == ranked
+
+
 def test_queue__shares_meet_nowhere_and_leave_nothing_out() -> None:
     parts = [{i["sample"] for i in first_items(240, share=[part, 3])} for part in (1, 2, 3)]
     assert sum(len(part) for part in parts) == len(set.union(*parts)) == len(first_items(240))

@@ -61,8 +61,9 @@ from auditor.pictures.cache import image_cache
 from auditor.results.settle import store
 from auditor.work import executors
 from auditor.work import tasks as audit_tasks
+from auditor.work.kinds import Train
 from auditor.work.ray_executor import RayExecutor
-from auditor.work.tasks import Event, Outcome, TaskSpec
+from auditor.work.tasks import Event, Outcome
 from benchmarks import app_million
 from benchmarks.import_speed import device
 from engines.contract import TrainingData
@@ -167,7 +168,7 @@ def add_machine(found: Any, *, cores: int = 1) -> Any:
     return found.add_node(num_cpus=cores, object_store_memory=10**8)
 
 
-def digits(place: Path, *, side: int = 8) -> list[TaskSpec]:
+def digits(place: Path, *, side: int = 8) -> list[Train]:
     """Every engine on the digits with ``side`` px, a multiple of 8; a tenth of their labels drawn anew."""
     pixels, labels = load_digits(return_X_y=True)
     draw = np.random.default_rng(0)
@@ -188,14 +189,14 @@ def digits(place: Path, *, side: int = 8) -> list[TaskSpec]:
     ]
 
 
-def _specs(place: Path, rows: np.ndarray, labels: np.ndarray, *names: str) -> list[TaskSpec]:
+def _specs(place: Path, rows: np.ndarray, labels: np.ndarray, *names: str) -> list[Train]:
     """Trainings of the plain engine for one epoch, each with its own seed."""
     place.mkdir(parents=True, exist_ok=True)
     np.save(place / "features.npy", rows.astype(np.float32))
     config = ENGINES["cross_entropy"].config_type.preset("quick").for_features()
     np.savez(place / "inputs.npz", labels=labels.astype(np.int64), trusted=np.zeros(len(labels), bool))
     return [
-        TaskSpec(
+        Train(
             name=name,
             engine="cross_entropy",
             config=dataclasses.asdict(dataclasses.replace(config, epochs=1)),
@@ -211,7 +212,7 @@ def _specs(place: Path, rows: np.ndarray, labels: np.ndarray, *names: str) -> li
     ]
 
 
-def bits(specs: list[TaskSpec]) -> str:
+def bits(specs: list[Train]) -> str:
     """A fingerprint of what the tasks found."""
     whole = hashlib.sha256()
     for spec in specs:
@@ -220,7 +221,7 @@ def bits(specs: list[TaskSpec]) -> str:
     return whole.hexdigest()
 
 
-def timed(executor: executors.Executor, specs: list[TaskSpec], listener: Quiet) -> float:
+def timed(executor: executors.Executor, specs: list[Train], listener: Quiet) -> float:
     """Seconds until all tasks are done.
 
     Raises:

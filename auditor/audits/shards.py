@@ -14,9 +14,9 @@ import numpy as np
 from auditor.backbones import features
 from auditor.backbones.features import FeatureSource
 from auditor.ground.errors import AuditFailedError
-from auditor.work import tasks
 from auditor.work.executors import Executor
-from auditor.work.tasks import Event, Outcome, TaskSpec
+from auditor.work.kinds import EMBEDDING, Embed
+from auditor.work.tasks import Event, Outcome
 
 RANGES = 16
 """Of ``features.CHUNK`` rows, in one task: with a small backbone some ten seconds of one core."""
@@ -56,23 +56,18 @@ def embed(
 
 def embedding_of(
     rows: tuple[int, int], source: FeatureSource, images: Path, place: Path, device: str
-) -> TaskSpec:
-    """The task that computes a backbone's features of some rows, the first and the one after the last.
-
-    It leaves ``features.npy``, (n, V, D) float16. Rows that were begun are begun anew.
-    """
-    start, end = rows
-    name = f"{tasks.EMBEDDING} {start}"
-    return TaskSpec(
+) -> Embed:
+    """The task that computes a backbone's features of some rows, the first and the one after the last."""
+    name = f"{EMBEDDING} {rows[0]}"
+    return Embed(
         name=name,
-        engine=tasks.EMBEDDING,
-        config={"backbone": source.name, "side": source.side, "views": source.views, "rows": [start, end]},
-        num_classes=0,
-        inputs=str(images),
         out=str(place / name),
-        checkpoint=str(place / f"{name}.checkpoint"),
         images=str(images),
-        reads={"weights": str(source.weights)},
+        weights=str(source.weights),
+        backbone=source.name,
+        side=source.side,
+        views=source.views,
+        rows=rows,
         device=device,
         threads=1 if device == "cpu" else None,
     )
@@ -92,9 +87,7 @@ def _shards(missing: list[tuple[int, int]]) -> list[tuple[int, int]]:
 class _Gathered:
     """Puts what the tasks left where it belongs, and tells how far they are."""
 
-    def __init__(
-        self, rows: features.Rows, specs: dict[str, TaskSpec], on_rows: Callable[[int], None]
-    ) -> None:
+    def __init__(self, rows: features.Rows, specs: dict[str, Embed], on_rows: Callable[[int], None]) -> None:
         self.errors: list[str] = []
         self._rows, self._specs, self._on_rows = rows, specs, on_rows
         self._begun: dict[str, int] = {}
@@ -105,7 +98,7 @@ class _Gathered:
 
     def heard(self, event: Event) -> None:
         """See ``Listener``."""
-        start, end = self._specs[event.task].config["rows"]
+        start, end = self._specs[event.task].rows
         self._begun[event.task] = round(event.progress * (end - start))
         self.tick()
 
@@ -116,7 +109,7 @@ class _Gathered:
             self.errors.append(outcome.error or "")
             return
         spec = self._specs[outcome.task]
-        self._rows.put(spec.config["rows"][0], np.load(Path(spec.out) / "features.npy", allow_pickle=False))
+        self._rows.put(spec.rows[0], np.load(Path(spec.out) / "features.npy", allow_pickle=False))
         shutil.rmtree(spec.out)
         self.tick()
 

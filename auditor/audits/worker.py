@@ -33,7 +33,8 @@ from auditor.ground.progress import OnProgress, Progress, Ticker
 from auditor.pictures import cache, plain
 from auditor.results import arrays, settle
 from auditor.work import executors, tasks
-from auditor.work.tasks import Event, Outcome, TaskSpec
+from auditor.work.kinds import LAYOUT, Layout, Train
+from auditor.work.tasks import Event, Outcome
 
 if TYPE_CHECKING:
     from auditor.bridges.engine_bridge import EpochRecord
@@ -143,7 +144,11 @@ def _look_at_features(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> No
     if (folder / "neighbours.npy").exists():
         return
     tell(Progress(plan.LAYING_OUT, 0, len(audit.engines), None))
-    spec = tasks.layout_of(arrays.reduced_file(audit.id), folder.with_name(tasks.LAYOUT), audit.options.map)
+    spec = Layout(
+        features=str(arrays.reduced_file(audit.id)),
+        out=str(folder.with_name(LAYOUT)),
+        draws=audit.options.map,
+    )
     executors.executor(audit.options.on).run([spec], _Unheard(tell))
     drawn, near = (
         load_array(Path(spec.out) / f"{name}.npy", remedy=tasks.AGAIN) for name in ("map", "neighbours")
@@ -214,7 +219,7 @@ def train(
         raise AuditFailedError(" ".join(dict.fromkeys(listener.errors)))
 
 
-def _specs(audit: Audit, dataset: Dataset, runs: Sequence[EngineRun], given: Path) -> list[TaskSpec]:
+def _specs(audit: Audit, dataset: Dataset, runs: Sequence[EngineRun], given: Path) -> list[Train]:
     """Return what is left to train, as tasks."""
     if not runs:
         return []
@@ -227,7 +232,7 @@ def _specs(audit: Audit, dataset: Dataset, runs: Sequence[EngineRun], given: Pat
     images = str(cache.image_cache_path(dataset))
     truth = cache.folder(dataset) / cache.TRUE_LABELS
     waits = {run.engine for run in runs}
-    specs: list[TaskSpec] = []
+    specs: list[Train] = []
     for run in runs:
         seen = features_file
         if run.engine in heads:
@@ -235,7 +240,7 @@ def _specs(audit: Audit, dataset: Dataset, runs: Sequence[EngineRun], given: Pat
         if audit.options.finetune and not engine_bridge.needs_features(run.engine):
             seen = None
         has_own_map = is_laid_out and (seen is None or source is None)  # of features all engines have one
-        spec = TaskSpec(
+        spec = Train(
             name=run.engine,
             engine=run.engine,
             config=run.config,
@@ -280,7 +285,7 @@ class _Recording:
         audit: Audit,
         tell: jobs.Reporter,
         runs: Sequence[EngineRun],
-        specs: Sequence[TaskSpec],
+        specs: Sequence[Train],
     ) -> None:
         self.errors: list[str] = []
         self._audit, self._tell = audit, tell

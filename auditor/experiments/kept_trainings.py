@@ -29,7 +29,8 @@ from auditor.ground.files import load_array, written_whole
 from auditor.ground.progress import OnProgress, Progress
 from auditor.pictures import cache
 from auditor.work import executors
-from auditor.work.tasks import Event, Outcome, TaskSpec
+from auditor.work.kinds import Train
+from auditor.work.tasks import Event, Outcome
 
 FORGET_AFTER_S = 7 * 86_400.0
 """How long trainings are kept that nobody came back to."""
@@ -126,14 +127,14 @@ class Trainings:
             for kept in self._folder.glob(f"*{path.stem}*"):
                 _remove(kept)
 
-    def _spec(self, path: Path, one: Training, threads: int | None) -> TaskSpec:
+    def _spec(self, path: Path, one: Training, threads: int | None) -> Train:
         """The task of one training; its inputs are written."""
         inputs = path.with_suffix(".inputs")
         trusted = np.zeros(len(one.labels), dtype=bool) if one.trusted is None else one.trusted
         if not inputs.exists():  # a store knows what was reached by the file
             with written_whole(inputs) as beside, beside.open("wb") as file:
                 np.savez(file, labels=one.labels, trusted=trusted)
-        return TaskSpec(
+        return Train(
             name=path.stem,
             engine=one.engine,
             config=one.config,
@@ -177,12 +178,12 @@ class _Watch:
 
     def __init__(self, folder: Path, total: int, on_progress: OnProgress | None) -> None:
         self._folder, self._total, self._on_progress = folder, total, on_progress
-        self._specs: dict[str, TaskSpec] = {}
+        self._specs: dict[str, Train] = {}
         self._shares: dict[str, float] = {}
         self._num_done = self._num_before = 0
         self._began = time.monotonic()
 
-    def begin(self, specs: Sequence[TaskSpec]) -> None:
+    def begin(self, specs: Sequence[Train]) -> None:
         """Those to do; all others were done before."""
         self._specs = {spec.name: spec for spec in specs}
         self._num_done = self._num_before = self._total - len(specs)
@@ -223,7 +224,7 @@ class _Watch:
         done = f"Stopped after {self._num_done} of {self._total} trainings"
         return f"{done}; {GO_ON} and it continues where it stopped."
 
-    def _keep(self, spec: TaskSpec, seconds: float) -> None:
+    def _keep(self, spec: Train, seconds: float) -> None:
         """Of all that the task left, what is asked of it."""
         out = Path(spec.out)
         trust, chances = (

@@ -32,7 +32,8 @@ from auditor.ground.files import load_array, load_arrays, load_json, written_who
 from auditor.results import own_models
 from auditor.statistics import CrossFit, Pool, engine_sentence, headline
 from auditor.work import embedding
-from auditor.work.tasks import AGAIN, NEIGHBOURS, RESULT
+from auditor.work.kinds import NEIGHBOURS
+from auditor.work.tasks import AGAIN, RESULT
 
 RANKS = "ranks.npz"
 POOLS = "pools.npz"

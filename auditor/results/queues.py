@@ -90,9 +90,7 @@ def leave(reviewer: str) -> None:
     ask(claims.give_up, None, reviewer)
 
 
-def _take(
-    open_session: Session, dataset_id: int, sample_ids: Sequence[int], reviewer: str
-) -> dict[int, str]:
+def _take(open_session: Session, dataset_id: int, sample_ids: Sequence[int], reviewer: str) -> dict[int, str]:
     """Lease what is free to the reviewer, unless that name was left; returns who holds the others."""
     if reviewer in _LEFT:
         return claims.holders(open_session, dataset_id, sample_ids, apart_from=reviewer)

@@ -3,6 +3,7 @@
 __all__ = [
     "embedding",
     "executors",
+    "kinds",
     "ray_pool",
     "tasks",
 ]

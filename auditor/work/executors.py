@@ -32,7 +32,7 @@ from auditor.ground.processes import usable_cores
 from auditor.work import tasks
 from auditor.work.graph import LOST, STOP_S, TICK_S, Graph
 from auditor.work.ray_executor import RayExecutor
-from auditor.work.tasks import Event, Listener, Outcome, TaskSpec
+from auditor.work.tasks import Event, Listener, Outcome, Task
 
 VARIABLE = "AUDITOR_EXECUTOR"
 MOST_SIDE_BY_SIDE = 8
@@ -47,7 +47,7 @@ MEMORY_OF_ONE = 1.5e9
 class Executor(Protocol):
     """Something that does tasks."""
 
-    def run(self, specs: Sequence[TaskSpec], listener: Listener) -> None:
+    def run(self, specs: Sequence[Task], listener: Listener) -> None:
         """Do all tasks; one that fails ends those that come after it, and no other.
 
         Raises:
@@ -138,7 +138,7 @@ class Processes:
     def __init__(self, num: int = 1) -> None:
         self._num = num
 
-    def run(self, specs: Sequence[TaskSpec], listener: Listener) -> None:
+    def run(self, specs: Sequence[Task], listener: Listener) -> None:
         """See ``Executor``."""
         graph = Graph(list(specs), listener)
         on_any_card = sum(spec.device == ANY_CARD for spec in specs)
@@ -152,7 +152,7 @@ class Processes:
             graph.ended(spec, _here(spec, listener))
 
 
-def placed(spec: TaskSpec, beside: Sequence[TaskSpec], cards: Sequence[int]) -> TaskSpec | None:
+def placed(spec: Task, beside: Sequence[Task], cards: Sequence[int]) -> Task | None:
     """The task as it can be done beside those that run now, on a card of its own; None = it has to wait.
 
     ``cards``: indices of those that may be used.
@@ -166,12 +166,12 @@ def placed(spec: TaskSpec, beside: Sequence[TaskSpec], cards: Sequence[int]) -> 
     return spec if not beside or all(map(_shares, (*beside, spec))) else None
 
 
-def _shares(spec: TaskSpec) -> bool:
+def _shares(spec: Task) -> bool:
     """Return whether the task leaves room for others."""
     return spec.threads is not None and spec.device == "cpu"
 
 
-def _here(spec: TaskSpec, listener: Listener) -> Outcome:
+def _here(spec: Task, listener: Listener) -> Outcome:
     """An attempt in this process; what the listener raises is no fault of the task."""
     raised: list[BaseException] = []
 
@@ -195,8 +195,8 @@ class _Member:
     """One process that does tasks, and the next one where it was lost."""
 
     def __init__(self, answers: Answers) -> None:
-        self.spec: TaskSpec | None = None
-        self.placed: TaskSpec | None = None
+        self.spec: Task | None = None
+        self.placed: Task | None = None
         """The task, with its card."""
         self._process: subprocess.Popen[str] | None = None
         self._answers = answers
@@ -205,7 +205,7 @@ class _Member:
     def lives(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    def begin(self, spec: TaskSpec, placed: TaskSpec) -> None:
+    def begin(self, spec: Task, placed: Task) -> None:
         self.spec, self.placed = spec, placed
         if not self.lives:
             self._start(spec.threads)
@@ -275,7 +275,7 @@ class _Team:
         for member in self._members:
             member.end()
 
-    def _placed(self, spec: TaskSpec) -> TaskSpec | None:
+    def _placed(self, spec: Task) -> Task | None:
         running = [one.placed for one in self._members if one.spec is not None and one.placed is not None]
         return placed(spec, running, self._cards)
 

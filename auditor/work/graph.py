@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from auditor.work.tasks import Listener, Outcome, TaskSpec
+from auditor.work.tasks import Listener, Outcome, Task
 
 ATTEMPTS = 2
 LOSSES = 20
@@ -20,14 +20,14 @@ LOST = "its process was ended from outside; is there enough memory?"
 class Graph:
     """The tasks of an audit and how far they are."""
 
-    waiting: list[TaskSpec]
+    waiting: list[Task]
     listener: Listener
     done: set[str] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
     attempts: dict[str, int] = field(default_factory=dict)
     losses: dict[str, int] = field(default_factory=dict)
 
-    def next(self, fits: Callable[[TaskSpec], bool] = lambda _: True) -> TaskSpec | None:
+    def next(self, fits: Callable[[Task], bool] = lambda _: True) -> Task | None:
         """A task that may start now, taken from those that wait; those that can never start are ended."""
         for spec in list(self.waiting):
             lost = next((name for name in spec.after if name in self.failed), None)
@@ -41,7 +41,7 @@ class Graph:
                 return spec
         return None
 
-    def ended(self, spec: TaskSpec, outcome: Outcome) -> None:
+    def ended(self, spec: Task, outcome: Outcome) -> None:
         """An attempt is over: record it, or let the task wait for another one."""
         if outcome.result is not None:
             self.done.add(spec.name)

@@ -29,8 +29,9 @@ from auditor.ground.errors import AuditFailedError
 from auditor.ground.processes import usable_cores, yield_to_others
 from auditor.work import tasks
 from auditor.work.graph import LOST, STOP_S, TICK_S, Graph
+from auditor.work.kinds import Layout, of_json
 from auditor.work.storage import VARIABLE, Storage, fingerprint
-from auditor.work.tasks import Event, Listener, Outcome, TaskSpec
+from auditor.work.tasks import Event, Listener, Outcome, Task
 
 SMALL_SIDE = 64
 SHARE_OF_A_CARD = 0.25
@@ -38,8 +39,6 @@ SHARE_OF_A_CARD = 0.25
 ANSWERS_WITHIN_S = 10.0
 KEPT_S = 24 * 3600.0
 """How long a machine keeps a copied input that no task asks for."""
-INPUTS = ("inputs", "images", "features", "given", "truth")
-READ = "read "
 """Before the name of a file that a task reads besides."""
 PASSED_ON = ("AUDITOR_CHECKPOINT_INTERVAL_S", "AWS_ENDPOINT_URL")
 
@@ -52,7 +51,7 @@ class RayExecutor:
         place = os.environ.get(VARIABLE)
         self._storage = Storage(place) if place else None
 
-    def run(self, specs: Sequence[TaskSpec], listener: Listener) -> None:
+    def run(self, specs: Sequence[Task], listener: Listener) -> None:
         """See ``Executor``."""
         ray = the_library()
         connect(ray, self._address)
@@ -107,7 +106,7 @@ def the_library() -> Any:
     return ray
 
 
-def _refuse_cards(ray: Any, specs: Sequence[TaskSpec]) -> None:
+def _refuse_cards(ray: Any, specs: Sequence[Task]) -> None:
     wants_card = next((spec.name for spec in specs if spec.device != "cpu"), None)
     if wants_card is not None and not ray.cluster_resources().get("GPU"):
         raise AuditFailedError(
@@ -131,7 +130,7 @@ def other_version(asked: str) -> str | None:
 class _Sent:
     """A task as another machine is told of it: its files as they are, or as objects of the storage."""
 
-    def __init__(self, spec: TaskSpec, storage: Storage | None) -> None:
+    def __init__(self, spec: Task, storage: Storage | None) -> None:
         self.spec, self._storage = spec, storage
         self._inputs: dict[str, str] = {}
 
@@ -145,10 +144,8 @@ class _Sent:
         message = {"task": self.spec.as_json(), "version": auditor.__version__, "env": passed_on()}
         if self._storage is None:
             return message
-        files = {name: getattr(self.spec, name) for name in INPUTS}
-        files |= {f"{READ}{name}": path for name, path in self.spec.reads.items()}
-        for name, path in files.items():
-            if path is not None and name not in self._inputs:
+        for name, path in self.spec.files.items():
+            if name not in self._inputs:
                 file = Path(path)
                 found = file.stat()
                 key = f"inputs/{fingerprint(file.resolve(), found.st_size, found.st_mtime_ns)}{file.suffix}"
@@ -175,7 +172,7 @@ class _Sent:
 
     def forget_inputs(self) -> None:
         """Remove the inputs too; but the features that were laid out are read next by the audit's trainings."""
-        if self._storage is not None and self.spec.engine != tasks.LAYOUT:
+        if self._storage is not None and not isinstance(self.spec, Layout):
             for key in self._inputs.values():
                 self._storage.remove(key)
 
@@ -229,7 +226,7 @@ class _Mailbox:
 class _Attempt:
     """A task that was given to the cluster."""
 
-    spec: TaskSpec
+    spec: Task
     name: str
     cores: int
     """That it asked for."""
@@ -275,7 +272,7 @@ class _Cluster:
             for sent in self._sent.values():
                 sent.forget_inputs()
 
-    def _begin(self, spec: TaskSpec) -> None:
+    def _begin(self, spec: Task) -> None:
         most = self._most_cores()
         attempt = _Attempt(spec, uuid.uuid4().hex, min(spec.threads or most, most))
         needs = {"num_cpus": attempt.cores, "num_gpus": _share_of_a_card(spec)}
@@ -308,7 +305,7 @@ class _Cluster:
             if event["task"] in at_work:  # else an answer came so late that the task has ended since
                 self._listener.heard(Event(**event))
 
-    def _outcome(self, spec: TaskSpec, reference: Any) -> Outcome:
+    def _outcome(self, spec: Task, reference: Any) -> Outcome:
         try:
             # Never without a limit: whatever a signal's handler raises reaches nobody until Ray comes back.
             outcome = Outcome(**self._ray.get(reference, timeout=STOP_S))
@@ -341,12 +338,12 @@ class _Cluster:
                     del self._running[reference]
 
 
-def _share_of_a_card(spec: TaskSpec) -> float:
+def _share_of_a_card(spec: Task) -> float:
     if spec.device == "cpu":
         return 0.0
-    if spec.images is None:
+    if "images" not in spec.files:
         return SHARE_OF_A_CARD
-    side = max(np.load(spec.images, mmap_mode="r").shape[2:])
+    side = max(np.load(spec.files["images"], mmap_mode="r").shape[2:])
     return SHARE_OF_A_CARD if side <= SMALL_SIDE else 1.0
 
 
@@ -357,7 +354,7 @@ def _work(message: dict[str, Any], attempt: str, mailbox: Any) -> dict[str, Any]
     """One attempt at a task; returns its outcome as plain values."""
     import ray
 
-    spec = TaskSpec.of_json(message["task"])
+    spec = of_json(message["task"])
     if _answer(ray, mailbox.begin.remote(spec.name, attempt)):
         return dataclasses.asdict(Outcome(spec.name, error="Cancelled.", is_cancelled=True))
     if (text := other_version(message["version"])) is not None:
@@ -391,7 +388,7 @@ def _answer(ray: Any, reference: Any) -> bool:
 class _Away:
     """A task whose files lie in the storage: inputs are copied once a machine, what it writes goes back."""
 
-    def __init__(self, spec: TaskSpec, message: dict[str, Any]) -> None:
+    def __init__(self, spec: Task, message: dict[str, Any]) -> None:
         self._spec, self._inputs, self._key = spec, message["inputs"], message["key"]
         self._storage = Storage(message["storage"])
         self._copies = Path(tempfile.gettempdir(), f"label-auditor-{os.getuid()}")
@@ -413,10 +410,7 @@ class _Away:
             elif self._storage.has(f"{self._key}.checkpoint"):
                 self._storage.get(f"{self._key}.checkpoint", checkpoint)
             copied = {name: str(self._copy(key)) for name, key in self._inputs.items()}
-            here: dict[str, Any] = {name: path for name, path in copied.items() if name in INPUTS}
-            here["reads"] = {name: copied[f"{READ}{name}"] for name in self._spec.reads}
-            spec = dataclasses.replace(self._spec, out=str(out), checkpoint=str(checkpoint), **here)
-            outcome = tasks.attempt(spec, say)
+            outcome = tasks.attempt(self._spec.moved(self._place, copied), say)
             self.keep_checkpoint()
             if outcome.result is not None:
                 self._storage.put_folder(out, f"{self._key}.tar")

@@ -17,8 +17,8 @@ import threading
 from typing import Any, TextIO
 
 from auditor.ground.processes import yield_to_others
-from auditor.work import tasks
-from auditor.work.tasks import Event, TaskSpec
+from auditor.work import kinds, tasks
+from auditor.work.tasks import Event
 
 
 def main() -> None:
@@ -37,7 +37,7 @@ def main() -> None:
             raise KeyboardInterrupt
 
     while True:
-        spec = TaskSpec.of_json(asked.get())
+        spec = kinds.of_json(asked.get())
         _answer(answers, "outcome", tasks.attempt(spec, say))
 
 

@@ -25,6 +25,7 @@ from auditor.ground.errors import AuditFailedError, ImportRefusedError
 from auditor.importing import building, imports
 from auditor.results import arrays
 from auditor.work import executors, ray_executor, tasks
+from auditor.work.kinds import Layout
 from auditor.work.ray_executor import RayExecutor
 from auditor.work.tasks import Event
 from benchmarks.scale import add_machine
@@ -52,10 +53,10 @@ print(comparison(sys.argv[1]))
 DRIVER = """
 import json, sys
 from auditor.work.ray_executor import RayExecutor
-from auditor.work.tasks import TaskSpec
+from auditor.work.kinds import of_json
 from tests.auditor.work.test_executors import Heard
 heard = Heard(lambda event: print(event.epoch, flush=True))
-RayExecutor(sys.argv[1]).run([TaskSpec.of_json(one) for one in json.loads(sys.argv[2])], heard)
+RayExecutor(sys.argv[1]).run([of_json(one) for one in json.loads(sys.argv[2])], heard)
 """
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.timeout(600)  # machines of a cluster start slowly where many do
@@ -177,7 +178,8 @@ def test_ray__features_are_computed_away(
     np.testing.assert_array_equal(features.load(away, source), expected)
     file = features.folder(away, source) / "features.npy"
     at_home, afar = (
-        tasks.layout_of(file, tmp_path / place, "pca") for place in ("home layout", "away layout")
+        Layout(features=str(file), out=str(tmp_path / place), draws="pca")
+        for place in ("home layout", "away layout")
     )
     tasks.run(at_home, lambda _: None)
     executor.run([afar], Heard())

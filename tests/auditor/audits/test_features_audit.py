@@ -21,7 +21,7 @@ from auditor.catalog.db import session
 from auditor.ground.errors import AuditFailedError, JobRefusedError
 from auditor.pictures import cache
 from auditor.results import arrays
-from auditor.work import embedding, tasks
+from auditor.work import embedding, kinds
 from benchmarks.metrics import auroc
 from tests.auditor.conftest import Run
 from tests.helpers import QUICK_OPTIONS, Digits
@@ -111,11 +111,11 @@ def test_audit__a_list_stands_before_the_map_is_laid_out(
 ) -> None:
     seen: list[plan.AuditOverview] = []
 
-    def laid_out(_spec: tasks.TaskSpec) -> None:
+    def laid_out(*_: object) -> None:
         seen.append(plan.overview(audit_id))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tasks, "_lay_out", laid_out)
+    monkeypatch.setattr(kinds.Layout, "work", laid_out)
     source = own_features.add("digits", pixels())
     audit_id = plan.plan("digits", ["noise_model", "choicenet"], features=source, alone=True)
     with pytest.raises((AuditFailedError, KeyboardInterrupt)):

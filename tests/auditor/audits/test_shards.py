@@ -64,11 +64,9 @@ def test_embed__a_shard_that_fails_is_said_and_the_others_are_kept(
     source = features.of_backbone(NAME, make_weights(tmp_path), side=32)
     of_rows = shards.embedding_of
 
-    def second_broken(rows: tuple[int, int], *given: object) -> shards.TaskSpec:
+    def second_broken(rows: tuple[int, int], *given: object) -> shards.Embed:
         spec = of_rows(rows, *given)
-        return (
-            spec if rows[0] != 32 else dataclasses.replace(spec, reads={"weights": str(tmp_path / "no.pth")})
-        )
+        return spec if rows[0] != 32 else dataclasses.replace(spec, weights=str(tmp_path / "no.pth"))
 
     monkeypatch.setattr(shards, "embedding_of", second_broken)
     with pytest.raises(AuditFailedError, match=r"no\.pth"):

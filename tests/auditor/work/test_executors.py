@@ -18,7 +18,8 @@ from auditor.catalog.db import session
 from auditor.ground.errors import AuditFailedError
 from auditor.results import arrays
 from auditor.work import executors, tasks
-from auditor.work.tasks import Event, Outcome, TaskSpec
+from auditor.work.kinds import Train, of_json
+from auditor.work.tasks import Event, Outcome
 from engines.registry import ENGINES
 from tests.helpers import Digits
 
@@ -49,7 +50,7 @@ class Heard:
         return
 
 
-def specs(place: Path, *names: str, epochs: int = EPOCHS) -> list[TaskSpec]:
+def specs(place: Path, *names: str, epochs: int = EPOCHS) -> list[Train]:
     """Trainings of the plain engine on 60 rows of features, with the seeds 0, 1, ..."""
     place.mkdir(parents=True, exist_ok=True)
     generator = np.random.default_rng(0)
@@ -60,7 +61,7 @@ def specs(place: Path, *names: str, epochs: int = EPOCHS) -> list[TaskSpec]:
     config = ENGINES["cross_entropy"].config_type.preset("quick").for_features()
     values = dataclasses.asdict(dataclasses.replace(config, epochs=epochs))
     return [
-        TaskSpec(
+        Train(
             name=name,
             engine="cross_entropy",
             config=values,
@@ -76,7 +77,7 @@ def specs(place: Path, *names: str, epochs: int = EPOCHS) -> list[TaskSpec]:
     ]
 
 
-def results(specs: list[TaskSpec]) -> list[bytes]:
+def results(specs: list[Train]) -> list[bytes]:
     """The arrays of every task."""
     return [(Path(spec.out) / "pred_probs.npy").read_bytes() for spec in specs]
 
@@ -198,7 +199,7 @@ def test_choice__other_texts_are_refused(text: str) -> None:
 
 def test_spec__survives_json(tmp_path: Path) -> None:
     spec = dataclasses.replace(specs(tmp_path, "a")[0], after=("b",))
-    assert TaskSpec.of_json(spec.as_json()) == spec
+    assert of_json(spec.as_json()) == spec
     assert tasks.finished(spec) is None
     assert os.path.exists(spec.inputs)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
-from auditor.work import tasks
+from auditor.work.kinds import Layout, Train
 from auditor.work.ray_executor import _Sent
 from auditor.work.storage import Storage
 
@@ -14,8 +13,17 @@ def test_sent__features_go_up_once_for_the_layout_and_the_trainings(tmp_path: Pa
     features, place = tmp_path / "features.npy", tmp_path / "store"
     features.write_bytes(b"numbers")
     storage = Storage(str(place))
-    layout = tasks.layout_of(features, tmp_path / "layout", "umap")
-    training = dataclasses.replace(layout, name="umn", engine="umn")
+    layout = Layout(features=str(features), out=str(tmp_path / "layout"), draws="umap")
+    training = Train(
+        name="umn",
+        engine="umn",
+        config={},
+        num_classes=2,
+        inputs=str(features),
+        features=str(features),
+        out=str(tmp_path / "umn"),
+        checkpoint=str(tmp_path / "umn.checkpoint"),
+    )
 
     sent = _Sent(layout, storage)
     sent.message()

@@ -13,8 +13,8 @@ from tests.auditor.work.test_executors import specs
 ROOT = Path(__file__).resolve().parents[3]
 ATTEMPT = """
 import json, sys
-from auditor.work import tasks
-spec = tasks.TaskSpec.of_json(json.loads(sys.argv[1]))
+from auditor.work import kinds, tasks
+spec = kinds.of_json(json.loads(sys.argv[1]))
 assert tasks.attempt(spec, lambda _: None).error is None
 heavy = ("pandas", "scipy.stats", "sklearn", "sqlalchemy", "sqlmodel", "torch._dynamo")
 print([name for name in heavy if name in sys.modules])

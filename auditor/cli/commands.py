@@ -107,8 +107,8 @@ def cli(verbose: bool) -> None:
 @click.option(
     "--masks-on",
     type=click.Choice(["stored", "seen"]),
-    help="What masks of pictures that EXIF turns were drawn on, where that is asked: the pixels as they lie in the "
-    "file, or the picture as it is shown.",
+    help="What masks or boxes of pictures that EXIF turns were drawn on, where that is asked: the pixels as they "
+    "lie in the file, or the picture as it is shown.",
 )
 @click.option("--encoding", metavar="NAME", help="Of a table that is not UTF-8, such as cp1252 or shift_jis.")
 @click.option(

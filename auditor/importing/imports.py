@@ -261,8 +261,8 @@ def import_dataset(
     ``annotators`` are columns with one annotator's answers each, or with lists of answers (Parquet); of Label
     Studio's and Labelbox's files those whose answers are read, ``("all",)`` everybody's. ``annotator_column``,
     beside the column of labels, says who answered in a table with one row an answer. The label is the consensus.
-    ``masks_on`` says whether masks of pictures that EXIF turns were drawn on the ``stored`` pixels or on what is
-    ``seen``, where their sizes do not tell.
+    ``masks_on`` says whether masks or boxes of pictures that EXIF turns were drawn on the ``stored`` pixels or on
+    what is ``seen``, where their sizes do not tell.
     ``levels`` are the grey values that become black and white, where images have more than 8 bits; default: the
     range of the set but for a thousandth of its values at either end, which the import says.
     ``true_label_column`` is known truth for benchmarks: stored beside the cache, never trained on.

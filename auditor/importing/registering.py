@@ -74,6 +74,8 @@ class ImportReport:
     """One of ``vocabulary.TASKS``."""
     encoding: str | None = None
     """Of the table that was imported, where the user named it: it is read once more for an export."""
+    masks_on: str | None = None
+    """What boxes of turned pictures were drawn on, where the user said it; for the same reason."""
 
     @property
     def num_conflicts(self) -> int:
@@ -141,6 +143,7 @@ class Registration:
             levels=self.built.levels,
             task=self.source.info.task,
             encoding=self.source.info.encoding,
+            masks_on=self.source.info.masks_on,
         )
         rows = Rows(self.parsed, self.built, found, labels, is_numeric=self.source.info.is_numeric)
         dataset_id = self._insert(report, rows)

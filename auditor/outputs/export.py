@@ -55,7 +55,10 @@ FLAGS_ALONE = (
 MOST_NAMED = 5
 """Labels in conflict with the source that are named; the others are counted."""
 TABLES = (".csv", ".tsv", ".parquet")
-SOURCE_ALONE = (".json", ".jsonl", ".ndjson", ".xml", ".txt", ".tar", ".gz", ".tgz", ".bz2", ".xz")
+SOURCE_ALONE = (
+    *(".json", ".jsonl", ".ndjson", ".manifest", ".xml", ".txt", ".npz"),
+    *(".tar", ".gz", ".tgz", ".bz2", ".xz"),
+)
 """Files that are only written where the dataset was imported from one of that kind."""
 ARROW = {"integer": pa.int64(), "boolean": pa.bool_(), "number": pa.float32()}
 """By kind of a column its type in Parquet, where that is no text."""
@@ -530,6 +533,7 @@ def _options(dataset: Dataset) -> SourceOptions:
         boxes=dataset.source_kind == "coco_boxes",
         annotators=tuple(dataset.annotators or ()),
         encoding=dataset.import_report.get("encoding"),
+        masks_on=dataset.import_report.get("masks_on"),
     )
 
 

@@ -32,6 +32,7 @@ from auditor.pictures.sources.reading import (
 from auditor.pictures.sources.remote import RemoteTree
 from auditor.pictures.sources.roots import remarks
 from auditor.pictures.sources.rows import (
+    MASKS_ON,
     Payload,
     Problem,
     Rewritable,
@@ -103,6 +104,10 @@ def open_source(source: str | Path, options: SourceOptions, scratch: Path | None
 
 def open_here(source: str, options: SourceOptions, scratch: Path | None = None) -> Source:
     """``open_source`` without a process apart."""
+    if options.masks_on is not None and options.masks_on not in MASKS_ON:
+        raise ImportRefusedError(
+            f"There is no answer {options.masks_on!r}; use stored or seen.", field="masks_on"
+        )
     if options.task == SEGMENTATION or options.masks is not None:
         return _open_masks(source, options)
     if options.ignore_index is not None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,13 @@ from xml.etree import ElementTree
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.names import first_twice
 from auditor.ground.numbers import number_text, read_number
+from auditor.ground.wording import plural
+from auditor.pictures.decoding import Probe
 from auditor.pictures.sources.answers import Answer, asked, marked, of_each, settled
 from auditor.pictures.sources.columns import choose_column, path_on_disk
 from auditor.pictures.sources.folder import has_broken_text
 from auditor.pictures.sources.names_file import names_in
-from auditor.pictures.sources.reading import UnreadableError, is_on_stored, placed_region
+from auditor.pictures.sources.reading import UnreadableError, headers, is_on_stored, placed_region
 from auditor.pictures.sources.roots import images_at
 from auditor.pictures.sources.rows import (
     IMAGE_SUFFIXES,
@@ -122,7 +125,7 @@ class AnnotationSource:
     ) -> None:
         """``found`` is the format of ``file``; ``images`` where its paths lead, if that is known."""
         self.ignored: list[str] = []
-        self._found, self._file = found, file
+        self._found, self._file, self._masks_on = found, file, options.masks_on
         self.tree = images or images_at(options.root, file.parent if options.root else self._beside())
         self.info = SourceInfo(
             kind="zip" if isinstance(getattr(self.tree, "tree", None), ZipTree) else found.kind,
@@ -135,6 +138,7 @@ class AnnotationSource:
             label_column=found.label_column,
             true_label_column=found.true_label_column,
             annotators=found.annotators,
+            masks_on=options.masks_on,
         )
 
     def _beside(self) -> Path:
@@ -149,7 +153,8 @@ class AnnotationSource:
     def rows(self) -> Iterator[SourceRow | Problem]:
         """See ``Source``."""
         book = PathBook()
-        on_stored = self._boxes_are_on_stored()
+        images = self._images_of_boxes()
+        on_stored = self._boxes_are_on_stored(images)
         for entry in self._found.entries():
             problem = entry.problem
             is_missing, location, file = False, "", entry.file or self._file.name
@@ -162,9 +167,8 @@ class AnnotationSource:
             if problem is None:
                 try:
                     location = self.tree.locate(entry.filepath)
-                    location += placed_region(
-                        self.tree.root, location, entry.region, entry.size, on_stored=on_stored
-                    )
+                    image = images.get(location)
+                    location += placed_region(image, entry.region, entry.size, on_stored=on_stored)
                     again = book.again(file, entry.filepath, location, entry.row, entry.label)
                     if again is not None:
                         yield again
@@ -187,18 +191,44 @@ class AnnotationSource:
                 extra=dict(entry.extra) if entry.extra else None,
             )
 
-    def _boxes_are_on_stored(self) -> bool:
-        """By the first turned image whose size tells; else upright, as every browser shows what is drawn on."""
+    def _images_of_boxes(self) -> dict[str, Probe]:
+        """What the headers of images with boxes say, by location."""
+        places = []
         for entry in self._found.entries():
-            if entry.region and entry.size and not entry.problem:
-                try:
-                    location = self.tree.locate(entry.filepath)
-                except PathError:
-                    continue
-                told = is_on_stored(self.tree.root, location, entry.size)
-                if told is not None:
-                    return told
-        return False
+            if entry.region and not entry.problem:
+                with suppress(PathError):
+                    places.append(self.tree.locate(entry.filepath))
+        return headers(self.tree.root, places)
+
+    def _boxes_are_on_stored(self, images: Mapping[str, Probe]) -> bool:
+        """Return whether boxes were drawn on the stored pixels, where the size that goes with them does not tell.
+
+        Raises:
+            ImportRefusedError: neither do the sizes of others, and nobody said it.
+        """
+        if self._masks_on is not None:
+            return self._masks_on == "stored"
+        told, doubtful = set[bool](), dict[str, None]()
+        for entry in self._found.entries() if any(one.orientation > 1 for one in images.values()) else ():
+            try:
+                image = images.get(self.tree.locate(entry.filepath)) if entry.region else None
+            except PathError:
+                continue
+            if image is None or image.orientation == 1:
+                continue
+            on_stored = is_on_stored(image, entry.size)
+            if on_stored is not None:
+                told.add(on_stored)
+            elif entry.size in (None, (image.width, image.height)):
+                doubtful[entry.filepath] = None
+        if doubtful and len(told) != 1:
+            raise ImportRefusedError(
+                f"{plural(len(doubtful), 'picture')} such as {printable(next(iter(doubtful)), 60)}: EXIF turns "
+                "them, and no size tells what their boxes were drawn on; say which: stored (the pixels as they lie "
+                "in the file) or seen (the picture as it is shown).",
+                field="masks_on",
+            )
+        return True in told
 
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
         """See ``Source``: workers read the files themselves."""

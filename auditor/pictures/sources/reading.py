@@ -10,7 +10,8 @@ import re
 import threading
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -187,44 +188,49 @@ def split_region(location: str) -> tuple[str, Region | None]:
     return found[1], (left, top, width, height)
 
 
-@functools.lru_cache(maxsize=256)
-def _header(root: str, location: str) -> Probe | None:
-    try:
-        return apart.call(_probed, root, location)
-    except (ImageError, UnreadableError, DiedError):
-        return None  # named when the image is read
+def headers(root: str, locations: Iterable[str]) -> dict[str, Probe]:
+    """What the headers of images say, but for those that cannot be read: that is named when they are."""
+    listed = list(dict.fromkeys(locations))
+    found = {}
+    if is_remote(root):
+        for location, data in zip(listed, read_each(root, listed, heads=True), strict=True):
+            with suppress(ImageError, DiedError):
+                if isinstance(data, bytes):
+                    found[location] = apart.call(probe, data)
+        return found
+    for location in listed:
+        with suppress(ImageError, UnreadableError, DiedError):
+            found[location] = apart.call(_probed, root, location)
+    return found
 
 
 def _probed(root: str, location: str) -> Probe:
     return probe(read_bytes(root, location))
 
 
-def is_on_stored(root: str, location: str, drawn_on: tuple[int, int] | None) -> bool | None:
+def is_on_stored(image: Probe, drawn_on: tuple[int, int] | None) -> bool | None:
     """Return whether boxes were drawn on the stored pixels; None where their size (width, height) tells nothing."""
-    image = None if drawn_on is None or is_remote(root) else _header(root, location)
-    if image is None or image.stored == (image.height, image.width):
+    if drawn_on is None or image.stored == (image.height, image.width):
         return None
-    return {image.stored[::-1]: True, (image.width, image.height): False}.get(drawn_on or (0, 0))
+    return {image.stored[::-1]: True, (image.width, image.height): False}.get(drawn_on)
 
 
 def placed_region(
-    root: str, location: str, region: str, drawn_on: tuple[int, int] | None, *, on_stored: bool
+    image: Probe | None, region: str, drawn_on: tuple[int, int] | None, *, on_stored: bool
 ) -> str:
     """A box as it lies in the upright image; it may have been drawn on the pixels as they are stored.
 
     ``drawn_on`` is (width, height) as the file of the box says it: that tells which. Where it does not,
-    ``on_stored`` does: what others of the file tell.
+    ``on_stored`` does.
 
     Raises:
-        UnreadableError: the image has neither size.
+        UnreadableError: the image has neither size, or the box is of the other one.
     """
-    if drawn_on is None or not region or is_remote(root) or (image := _header(root, location)) is None:
+    if image is None or not region:
         return region
-    fits = drawn_on == (image.width, image.height)
-    is_turned_too = image.orientation > 1 and on_stored and drawn_on == image.stored[::-1]
-    if fits and not is_turned_too:
-        return region
-    if drawn_on != image.stored[::-1]:
+    seen, stored = (image.width, image.height), image.stored[::-1]
+    drawn_on = drawn_on or (stored if on_stored else seen)
+    if drawn_on not in (seen, stored):
         raise UnreadableError(
             f"has {image.width} x {image.height} pixels and its boxes are of {drawn_on[0]} x {drawn_on[1]}; "
             "correct width and height, or the boxes"
@@ -233,6 +239,14 @@ def placed_region(
     assert box is not None
     left, top, width, height = box
     across, down = drawn_on
+    is_out = left + width > across + 1 or top + height > down + 1
+    if image.orientation > 1 and is_out and left + width <= down and top + height <= across:
+        raise UnreadableError(
+            f"is turned by EXIF: its box leaves {across} x {down} pixels and lies in {down} x {across}; correct "
+            "width and height, or the box"
+        )
+    if image.orientation == 1 or (drawn_on == seen and not (on_stored and drawn_on == stored)):
+        return region
     turns, is_mirrored = TURNS[image.orientation]
     for _ in range(turns):
         left, top, width, height = top, across - left - width, height, width

@@ -117,6 +117,8 @@ class SourceInfo:
     is_own_export: bool = False
     encoding: str | None = None
     """Of a table's text, where the user named it."""
+    masks_on: str | None = None
+    """What boxes of turned pictures were drawn on, where the user said it (``MASKS_ON``)."""
     masks: MaskCode | None = None
     """How the masks are written, where labels are masks."""
     is_numeric: bool = False
@@ -136,6 +138,10 @@ class SourceInfo:
         if self.masks is not None:
             return SEGMENTATION
         return REGRESSION if self.is_numeric else CLASSIFICATION
+
+
+MASKS_ON = ("stored", "seen")
+"""What masks and boxes of turned pictures may have been drawn on."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +175,7 @@ class SourceOptions:
     annotator_column: str | None = None
     """Of a table with one row an answer: who answered."""
     masks_on: str | None = None
-    """One of ``segmentation.MASKS_ON``: what masks of pictures that EXIF turns were drawn on; None: sizes tell."""
+    """One of ``MASKS_ON``: what masks and boxes of pictures that EXIF turns were drawn on; None: sizes tell."""
 
 
 class Source(Protocol):

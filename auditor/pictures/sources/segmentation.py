@@ -66,8 +66,6 @@ MASK_ENDINGS = (
 """What the name of a mask may add to that of its image, in any case and with any sign between."""
 OTHER_ENDINGS = ("_color", "_colors", "_instanceids", "_polygons")
 """Files beside masks that are none."""
-MASKS_ON = ("stored", "seen")
-"""What masks of turned pictures may have been drawn on."""
 TURN = "#turned="
 VOID = 255
 """What marks ignored pixels where nobody says otherwise."""
@@ -121,15 +119,7 @@ class MaskSource:
         names: tuple[str, ...],
         masks_on: str | None = None,
     ) -> None:
-        """``pairs`` in the order of the samples; ``masks_on`` as in ``SourceOptions``.
-
-        Raises:
-            ImportRefusedError: there is no such answer.
-        """
-        if masks_on is not None and masks_on not in MASKS_ON:
-            raise ImportRefusedError(
-                f"There is no answer {masks_on!r}; use stored or seen.", field="masks_on"
-            )
+        """``pairs`` in the order of the samples; ``masks_on`` as in ``SourceOptions``."""
         self.ignored: list[str] = []
         self._pairs, self._masks_on = pairs, masks_on
         self.info = SourceInfo(kind="masks", root=root, table_file=root, class_names=names, masks=code)

@@ -245,6 +245,40 @@ def test_open_source__arrays_are_read_by_their_names_and_come_back_as_they_were(
     assert [pictures[at] for at in (0, 1, 3, 4)] == list(again.payloads(row.location for row in kept))
 
 
+@pytest.mark.usefixtures("home")
+def test_export__an_npz_goes_out_as_an_npz(tmp_path: Path) -> None:
+    path = _npz(tmp_path, "{}_images", "{}_labels", column=True)
+    import_dataset(path, name="a", workers=1)
+    export("a", tmp_path / "again.npz")
+    with np.load(path) as before, np.load(tmp_path / "again.npz") as after:
+        assert before.files == after.files
+        assert all(
+            np.array_equal(before[name], after[name]) and before[name].dtype == after[name].dtype
+            for name in before.files
+        )
+
+
+@pytest.mark.usefixtures("home")
+def test_export__a_manifest_goes_out_as_a_manifest(tmp_path: Path) -> None:
+    for number in range(4):
+        (tmp_path / f"{number}.png").write_bytes(picture(number))
+    lines = [
+        json.dumps(
+            {
+                "source-ref": f"{number}.png",
+                "kind": number % 2,
+                "kind-metadata": {"class-name": "ab"[number % 2], "type": "groundtruth/image-classification"},
+            }
+        )
+        for number in range(4)
+    ]
+    (tmp_path / "output.manifest").write_text("\n".join(lines) + "\n")
+    import_dataset(tmp_path / "output.manifest", name="a", workers=1)
+    export("a", tmp_path / "again.manifest")
+    again = [json.loads(line) for line in (tmp_path / "again.manifest").read_text().splitlines()]
+    assert again == [json.loads(line) for line in lines]
+
+
 def test_open_source__arrays_with_names_of_classes_and_without(tmp_path: Path) -> None:
     images = np.zeros((3, 6, 6), np.uint16)
     np.savez(tmp_path / "a.npz", images=images, labels=[1, 0, -1], class_names=np.array(["cat", "dog"]))

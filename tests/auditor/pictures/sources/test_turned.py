@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ from PIL import Image, ImageOps
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.vocabulary import SEGMENTATION
+from auditor.importing.imports import import_dataset
+from auditor.outputs.export import export
 from auditor.pictures.decoding import ORIENTATION, probe
 from auditor.pictures.masks import as_stored, upright
 from auditor.pictures.sources import Problem, SourceOptions, SourceRow, open_here, read_bytes, read_mask
@@ -85,20 +88,23 @@ def test_as_stored__takes_upright_back(orientation: int) -> None:
     assert np.array_equal(as_stored(turned, orientation), values)
 
 
-def _coco(folder: Path, size: tuple[int, int]) -> Path:
+def _coco(
+    folder: Path,
+    size: tuple[int, int] | None,
+    turns: Sequence[int] = TURNS,
+    box: Sequence[int] = (3, 2, 8, 4),
+) -> Path:
     """One box round the white square of each picture, as it lies in the stored pixels."""
-    numbers = list(enumerate(TURNS))
+    numbers = list(enumerate(turns))
+    sizes = {} if size is None else {"width": size[0], "height": size[1]}
     value = {
-        "images": [
-            {"id": at, "file_name": f"{turn}.png", "width": size[0], "height": size[1]}
-            for at, turn in numbers
-        ],
+        "images": [{"id": at, "file_name": f"{turn}.png"} | sizes for at, turn in numbers],
         "annotations": [
-            {"id": at, "image_id": at, "category_id": at % 2, "bbox": [3, 2, 8, 4]} for at, _ in numbers
+            {"id": at, "image_id": at, "category_id": at % 2, "bbox": list(box)} for at, _ in numbers
         ],
         "categories": [{"id": 0, "name": "a"}, {"id": 1, "name": "b"}],
     }
-    for turn in TURNS:
+    for turn in turns:
         image, exif = _picture(turn)
         image.save(folder / f"{turn}.png", exif=exif)
     (folder / "boxes.json").write_text(json.dumps(value))
@@ -122,6 +128,33 @@ def test_rows__boxes_of_another_size_than_their_picture_are_refused(tmp_path: Pa
     found = list(source.rows())
     assert all(isinstance(row, Problem) for row in found)
     assert "boxes are of 48 x 32" in str(found[0])
+
+
+@pytest.mark.parametrize(("size", "turns"), [(None, TURNS), ((24, 16), (2, 3, 4))])
+def test_rows__boxes_of_turned_pictures_are_asked_about_where_no_size_tells(
+    home: Path, tmp_path: Path, size: tuple[int, int] | None, turns: Sequence[int]
+) -> None:
+    file = _coco(tmp_path, size, turns)
+    with pytest.raises(ImportRefusedError, match=f"{len(turns)} pictures such as 2.png: EXIF turns") as asked:
+        list(open_here(str(file), SourceOptions(boxes=True)).rows())
+    assert asked.value.field == "masks_on"
+    stored = import_dataset(file, name="a", boxes=True, masks_on="stored", workers=1)
+    assert stored.num_samples == len(turns)
+    images = np.load(next(home.glob("datasets/*/images_*.npy")))
+    assert images.min() > 250
+    export("a", tmp_path / "again.json")  # the answer is kept
+    assert json.loads((tmp_path / "again.json").read_text()) == json.loads(file.read_text())
+    seen = open_here(str(file), SourceOptions(boxes=True, masks_on="seen"))
+    assert {row.location.partition("#")[2] for row in seen.rows() if isinstance(row, SourceRow)} == {
+        "xywh=3,2,8,4"
+    }
+
+
+def test_rows__a_box_that_fits_the_other_size_alone_is_refused(tmp_path: Path) -> None:
+    file = _coco(tmp_path, (24, 16), (6, 8), box=(2, 10, 8, 12))
+    found = list(open_here(str(file), SourceOptions(boxes=True)).rows())
+    assert [isinstance(row, Problem) for row in found] == [True, True]
+    assert "its box leaves 24 x 16 pixels and lies in 16 x 24" in str(found[0])
 
 
 def test_rows__annotations_that_name_no_image_are_a_problem(tmp_path: Path) -> None:

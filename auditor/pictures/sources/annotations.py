@@ -192,7 +192,7 @@ class AnnotationSource:
             )
 
     def _images_of_boxes(self) -> dict[str, Probe]:
-        """What the headers of images with boxes say, by location."""
+        """Read the headers of images with boxes, by location."""
         places = []
         for entry in self._found.entries():
             if entry.region and not entry.problem:

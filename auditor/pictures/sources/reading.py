@@ -189,7 +189,7 @@ def split_region(location: str) -> tuple[str, Region | None]:
 
 
 def headers(root: str, locations: Iterable[str]) -> dict[str, Probe]:
-    """What the headers of images say, but for those that cannot be read: that is named when they are."""
+    """Read the headers of images, but for those that cannot be read: that is named when the images are."""
     listed = list(dict.fromkeys(locations))
     found = {}
     if is_remote(root):

@@ -1,5 +1,5 @@
-// Ctrl + K: screens, datasets, classes and samples by a part of their name or by #number. The page's own links say
-// what screens there are; datasets and classes come with the page as data (frame.py).
+// Ctrl + K, or its button in the sidebar: screens, datasets, classes and samples by a part of their name or by #number.
+// The page's own links say what screens there are; the rest comes with the page as data (navigation.py).
 (() => {
   const page = document.documentElement;
   if (page.dataset.palette) return;
@@ -9,7 +9,7 @@
 
   // [what it is, its name, how to get there], those whose name begins with what was typed first.
   function entries(typed) {
-    const { dataset, datasets = [], classes = [], base = "" } = known();
+    const { dataset, datasets = [], classes = [], sample = [], base = "" } = known();
     const to = (screen, more = {}) => () => { location.href = `${base}/${screen}?${new URLSearchParams(more)}`; };
     const all = [...document.querySelectorAll(".st-key-screens a")].map((one) => ["Screen", (one.querySelector("[data-testid=stMarkdownContainer]") || one).innerText.trim(), () => one.click()]);
     all.push(...classes.map((name, label) => ["Class", name, to("suspects", { dataset, suspects_given: label })]));
@@ -17,7 +17,11 @@
     const part = typed.trim().toLowerCase();
     const found = all.filter(([, name]) => name.toLowerCase().includes(part));
     found.sort((a, b) => b[1].toLowerCase().startsWith(part) - a[1].toLowerCase().startsWith(part));
-    if (/^#?\d+$/.test(part) && dataset) found.unshift(["Sample", `#${part.replace("#", "")}`, to("suspects", { dataset, suspects_search: `#${part.replace("#", "")}` })]);
+    if (/^#?\d+$/.test(part) && dataset) {
+      const number = part.replace("#", "");
+      const [screen, field, before] = sample;
+      found.unshift(["Sample", `#${number}`, to(screen, { dataset, [field]: before + number })]);
+    }
     return found.slice(0, MOST);
   }
 
@@ -63,6 +67,7 @@
     look();
   }
 
+  document.addEventListener("click", (event) => event.target.closest?.("#palette") && open());
   document.addEventListener("keydown", (event) => {
     if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "k") return;
     event.preventDefault();

@@ -127,6 +127,8 @@ def mask_bench(
     reviewer: str,
     items: list[dict[str, Any]],
     decisions: Sequence[str],
+    first: int | None,
+    note: str,
 ) -> None:
     """Review of masks, one at a time.
 
@@ -138,6 +140,8 @@ def mask_bench(
         reviewer: who decides.
         items: (sample, filepath, trust, weakest, decision), the most suspicious first.
         decisions: names of what can be decided on a mask.
+        first: the sample to begin with; None: the first that nobody has decided on.
+        note: what is known about all masks, in words.
     """
     words = vocabulary.for_screens()
     _MASKS(
@@ -149,6 +153,8 @@ def mask_bench(
             "reviewer": reviewer,
             "items": items,
             "decisions": {name: words[name] for name in decisions},
+            "first": first,
+            "note": note,
         },
     )
 

@@ -30,7 +30,7 @@ class MaskBench {
   }
 
   update(data) {
-    const whose = JSON.stringify([data.audit, data.connection.dataset]);
+    const whose = JSON.stringify([data.audit, data.connection.dataset, data.first]);
     const isNew = whose !== this.whose;
     [this.whose, this.data] = [whose, data];
     this.keymap ||= new Keymap([
@@ -39,7 +39,8 @@ class MaskBench {
     if (this.server) this.server.connection = data.connection;
     else this.server = new Server(data.connection);
     if (!isNew) return;
-    this.at = Math.max(0, data.items.findIndex((item) => !item.decision));
+    const asked = data.items.findIndex((item) => item.sample === data.first);
+    this.at = asked >= 0 ? asked : Math.max(0, data.items.findIndex((item) => !item.decision));
     this.open();
   }
 
@@ -77,27 +78,28 @@ class MaskBench {
   draw() {
     const { item, card } = this;
     const names = this.data.classNames;
-    const picture = el("img", { class: "under-layers", src: this.server.image(item.sample, 1024), alt: `Sample ${item.sample}`, "data-testid": "picture" });
+    // Every key draws it anew: decoded at once, the photo does not vanish meanwhile.
+    const picture = el("img", { class: "under-layers", decoding: "sync", src: this.server.image(item.sample, 1024), alt: `Sample ${item.sample}`, "data-testid": "picture" });
     const layers = MASK_LAYERS.map((name) =>
-      el("img", { class: `over ${name}`, src: this.layerOf(item.sample, name), alt: "", hidden: !this.shown[name], "data-layer": name }));
+      el("img", { class: `over ${name}`, src: this.layerOf(item.sample, name), alt: "", hidden: !this.shown[name], loading: this.shown[name] ? null : "lazy", "data-layer": name }));
     const isInView = (one) => one === this.region;
     const stands = (one) => (this.said.has(one.number) ? (this.said.get(one.number) ? "taken" : "left") : "");
-    const boxes = card.regions.map((one) => {
+    const boxes = card.regions.map((one, at) => {
       const { number, box: [x1, y1, x2, y2], given, suggested } = one;
       return el("button", {
         class: `region ${stands(one)} ${isInView(one) ? "in-view" : ""}`,
         style: `left:${100 * x1}%;top:${100 * y1}%;width:${100 * (x2 - x1)}%;height:${100 * (y2 - y1)}%`,
-        title: `${number}: ${names[given]} → ${names[suggested]}`, "aria-label": `Region ${number}`,
+        title: `${at + 1}: ${names[given]} → ${names[suggested]}`, "aria-label": `Region ${at + 1}`,
         tabindex: "-1", // its row beside the picture takes the focus
         onclick: () => this.look(number),
-      }, [el("span", { text: String(number) })]);
+      }, [el("span", { text: String(at + 1) })]);
     });
-    const rows = card.regions.map((one) =>
+    const rows = card.regions.map((one, at) =>
       el("button", { class: "region-row", "data-region": one.number, "aria-current": isInView(one) ? "true" : null, onclick: () => this.look(one.number) }, [
-        el("b", { text: String(one.number) }),
+        el("b", { text: String(at + 1) }),
         el("span", { class: "pair" }, [
           el("span", { class: "given", text: names[one.given] }), el("span", { text: " → " }),
-          el("span", { class: "suggested", text: names[one.suggested] }), el("small", { text: `${percent(one.share)} of the image` }),
+          el("span", { class: "suggested", text: names[one.suggested] }), el("small", { text: `doubt ${percent(one.doubt)}, ${percent(one.share)} of the image` }),
         ]),
         el("span", { class: "stands", text: stands(one) }),
       ]));
@@ -117,15 +119,14 @@ class MaskBench {
     const standing = item.decision ? `${this.data.decisions[item.decision]?.words || item.decision} by ${card.reviewer || this.data.reviewer}` : "";
     const over = el("div", { class: "layers", style: `--shape:${card.width} / ${card.height}` }, [picture, ...layers, ...boxes]);
     this.stage.replaceChildren(el("div", { class: "judge", "data-testid": "mask", "data-sample": item.sample, "data-decision": item.decision || "" }, [
-      el("div", { class: "pane" }, [over]),
+      el("div", {}, [el("div", { class: "pane" }, [over]), el("div", { class: "row" }, toggles), legend]),
       el("div", { class: "question" }, [
-        el("small", { text: `${this.at + 1} of ${this.data.items.length} · ${count} checked · ${item.filepath}`, title: item.filepath }),
+        el("small", { text: `Sample ${item.sample} · ${this.at + 1} of ${this.data.items.length} · ${count} checked · ${item.filepath}`, title: item.filepath }),
         el("div", { class: "mask-head" }, of ? this.asked(names) : "No doubtful region"),
         standing ? el("div", { class: "standing", text: standing }) : null,
         closeUps,
-        el("div", { class: "row" }, toggles),
-        legend,
         of > 1 ? el("div", { class: "region-list" }, rows) : null,
+        el("p", { class: "known", text: this.data.note }),
       ]),
     ]));
     this.actions.replaceChildren(
@@ -134,14 +135,16 @@ class MaskBench {
       actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys" }),
     );
     this.stage.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
-    this.live.textContent = `${item.filepath}, region ${this.region?.number || 0} of ${of}`;
+    this.live.textContent = `${item.filepath}, region ${card.regions.indexOf(this.region) + 1} of ${of}`;
     const next = this.data.items[this.at + 1];
-    if (next) for (const name of MASK_LAYERS) new Image().src = this.layerOf(next.sample, name);
+    const ahead = MASK_LAYERS.filter((name) => this.shown[name]).map((name) => this.layerOf(next?.sample, name));
+    if (next) for (const src of [this.server.image(next.sample, 1024), ...ahead]) new Image().src = src;
   }
 
   asked(names) {
-    const { number, given, suggested } = this.region;
-    const of = this.card.regions.length > 1 ? `Region ${number} of ${this.card.regions.length}: ` : "";
+    const { given, suggested } = this.region;
+    const { regions } = this.card;
+    const of = regions.length > 1 ? `Region ${regions.indexOf(this.region) + 1} of ${regions.length}: ` : "";
     return [el("span", { text: `${of}given as ` }), el("span", { class: "given", text: names[given] }), el("span", { text: ", looks like " }), el("span", { class: "suggested", text: names[suggested] })];
   }
 
@@ -151,11 +154,12 @@ class MaskBench {
     const side = Math.min(Math.max(CLOSE * Math.max((x2 - x1) * width, (y2 - y1) * height), LEAST_CLOSE), Math.max(width, height));
     const start = (from, to, length) => Math.max(0, Math.min(length - side, ((from + to) * length - side) / 2));
     const [left, top] = [start(x1, x2, width), start(y1, y2, height)];
-    const share = (pixels) => `${(100 * pixels) / side}%`;
-    const style = `width:${share(width)};height:${share(height)};left:${share(-left)};top:${share(-top)}`;
+    const [wide, tall] = [Math.min(side, width), Math.min(side, height)];
+    const share = (pixels, of) => `${(100 * pixels) / of}%`;
+    const style = `width:${share(width, wide)};height:${share(height, tall)};left:${share(-left, wide)};top:${share(-top, tall)}`;
     const sources = [this.server.image(sample, 1024), this.layerOf(sample, name)];
     return el("figure", {}, [
-      el("span", { class: `close-up ${name}` }, sources.map((src) => el("img", { src, alt: "", style }))), el("figcaption", { text }),
+      el("span", { class: `close-up ${name}`, style: `aspect-ratio:${wide} / ${tall}` }, sources.map((src) => el("img", { src, alt: "", style, decoding: "sync" }))), el("figcaption", { text }),
     ]);
   }
 
@@ -251,7 +255,7 @@ class MaskBench {
     const id = this.keymap.idOf(key);
     const others = { back: () => this.go(-1), next: () => this.go(1), undo: () => this.undo(), all: () => this.rest(true), rest: () => this.rest(false) };
     if (key === "?") this.help();
-    else if (/^[1-9]$/.test(key) && !this.keymap.isOff) this.look(Number(key));
+    else if (/^[1-9]$/.test(key) && !this.keymap.isOff) this.look(this.card.regions[Number(key) - 1]?.number);
     else if (MASK_LAYERS.includes(id)) this.show(id);
     else if (id) (others[id] || (() => this.decide(id)))();
     else return;

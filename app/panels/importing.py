@@ -8,10 +8,14 @@ import pandas as pd
 import streamlit as st
 
 from app.panels import jobs as panel
-from app.session import allowed, state, words
+from app.panels import worst
+from app.session import allowed, readers, state, words
 from app.session.previews import Look
 from app.session.words import plain
 from auditor import jobs
+
+SHOWN = 8
+"""Pictures of what was imported."""
 
 
 def draw_look(seen: Look) -> None:
@@ -22,9 +26,10 @@ def draw_look(seen: Look) -> None:
         "Kind": preview.kind,
         "Samples": words.count(preview.num_rows),
         "Classes": words.count(len(preview.class_names)),
-        "Unlabeled": words.count(preview.counts.get("", 0)),
-        "Problems": words.count(preview.num_problems),
     }
+    for name, number in (("Unlabeled", preview.counts.get("", 0)), ("Problems", preview.num_problems)):
+        if number:
+            figures[name] = words.count(number)
     with st.container(horizontal=True, gap="medium", key="import_figures"):
         for name, value in figures.items():
             st.metric(name, value, width="content")
@@ -66,6 +71,8 @@ def _draw_result(job: jobs.Job) -> None:
     st.success(f"{plain(job.name)}: {_told(report)}")
     for note in report["notes"]:
         st.caption(plain(note))
+    if dataset := next((one for one in readers.all_datasets() if one.name == job.name), None):
+        worst.draw_some(dataset, SHOWN)
     if st.button("Start an audit", key=f"import_audit_{job.id}", type="primary"):
         state.go_to_dataset(job.name)
         jobs.remove(job.id)

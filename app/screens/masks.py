@@ -42,6 +42,8 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
         audit_id=audit.id,
         class_names=dataset.class_names,
         reviewer=reviewer,
+        first=state.asked_sample(dataset),
+        note=listed.statement,
         items=[
             {
                 "sample": int(row["sample_id"]),
@@ -54,9 +56,9 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
         ],
         decisions=KIND.decisions,
     )
-    st.caption(listed.statement)
     with st.expander("Classes"), shown():
-        st.dataframe(KIND.class_table(dataset, audit).round(3), hide_index=True)
+        table = KIND.class_table(dataset, audit).round(3)
+        st.dataframe(table.rename(columns=lambda name: name.replace("_", " ")), hide_index=True)
 
 
 def asked(dataset: Dataset, audit: Audit, sample_id: int) -> dict[str, Any]:

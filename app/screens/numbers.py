@@ -91,7 +91,9 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
         chart = charts.given_chart(points(dataset, audit))
         chosen = st.altair_chart(chart, on_select="rerun", key="numbers_points", selection_mode="point")
         st.caption(f"{plain(statements.noise_rate_now(audit).sentence)} Click on a point to see its picture.")
-    if picked := [one["sample"] for one in chosen["selection"]["point"]]:
+    wanted = state.asked_sample(dataset)
+    picked = [one["sample"] for one in chosen["selection"]["point"]] or ([] if wanted is None else [wanted])
+    if picked:
         first = KIND.table(dataset, audit, ask(scores.page_of, audit, picked[:1]))
         waiting = pd.concat([first, waiting[waiting.sample_id != picked[0]]])
     rows = waiting.head(judging.AT_ONCE).to_dict("records")

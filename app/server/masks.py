@@ -98,8 +98,8 @@ def _at(mask: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
 
 
 def card(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The doubtful regions of one mask, with their boxes as shares of the picture, its classes with their colours,
-    and the decision that counts.
+    """The doubtful regions of one mask, those of most doubt first, with their boxes as shares of the picture, its
+    classes with their colours, and the decision that counts.
     """
     body = schema.read(bodies.Card, payload)
     dataset, sample = _sample(body.audit, body.sample)
@@ -113,6 +113,7 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
         box = [(x1 - left) / width, (y1 - top) / height, (x2 - left) / width, (y2 - top) / height]
         about = {"number": one.number, "given": one.given, "suggested": one.suggested, "doubt": one.doubt}
         rows.append(about | {"share": one.area / max(1, judged), "box": box})
+    rows.sort(key=lambda one: -one["doubt"])
     row = decisions.outcomes(dataset.id).get(body.sample)
     if row is not None and deciding.is_only_wrong(row):
         row = None  # it still waits for its right regions

@@ -29,15 +29,22 @@ def draw(pages: Mapping[str, Sequence[st.Page]]) -> None:
 
 
 def tell_palette() -> None:
-    """Give the palette of Ctrl + K (``palette.js``) the datasets, and the classes of the chosen one, as data."""
+    """A button for the palette of Ctrl + K (``palette.js``), with what it knows as data: the datasets, the classes
+    of the chosen one, and (screen, field of its address, what precedes a number) for a sample.
+    """
     name = st.session_state.get(state.CHOSEN)
+    dataset = None if name is None else readers.dataset(name)
+    of_others = None if dataset is None else state.PAGE_OF.get(dataset.task)
     known = {
         "base": readers.base_path(),
         "dataset": name,
         "datasets": [row.name for row in readers.all_datasets()],
-        "classes": [] if name is None else readers.dataset(name).class_names,
+        "classes": [] if dataset is None or of_others else dataset.class_names,
+        "sample": [of_others[1], state.SAMPLE, ""] if of_others else ["suspects", "suspects_search", "#"],
     }
-    st.sidebar.html(f'<i id="palette" data-known="{escape(json.dumps(known))}"></i>')
+    st.sidebar.html(
+        f'<button id="palette" data-known="{escape(json.dumps(known))}">Go to … <kbd>Ctrl K</kbd></button>'
+    )
 
 
 def allowed(pages: Mapping[str, Sequence[st.Page]]) -> dict[str, list[st.Page]]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from app.session import words
 from app.session.readers import Status
+from auditor.catalog.records import Audit
 from auditor.ground.vocabulary import REGRESSION, SEGMENTATION
 from auditor.results import queues
 from auditor.results.progress import left_in_words
@@ -32,11 +33,9 @@ def of(seen: Status) -> Step:
         return Step("Start an audit: it trains the engines and ranks every label.", "audit", "Start an audit")
     number = audit.summary.num_label_issues or 0
     if seen.dataset.task == SEGMENTATION:
-        text = f"{words.plural(number, 'mask', 'have')} a doubtful region."
-        return Step(text, "masks", "Review masks")
+        return _of_others(audit, "mask", "with a doubtful region", "masks", "Review masks")
     if seen.dataset.task == REGRESSION:
-        far = words.plural(number, "number", "lie")
-        return Step(f"{far} far from what is predicted: suspects to check.", "numbers", "Review numbers")
+        return _of_others(audit, "number", "far from what is predicted", "numbers", "Review numbers")
     if 0 < seen.verified < seen.drawn:
         checked = f"{seen.verified} of {words.plural(seen.drawn, 'random sample')} checked; finish the rest."
         return Step(checked, "verify", "Continue verifying")
@@ -56,3 +55,14 @@ def of(seen: Status) -> Step:
     if seen.left is None or (seen.left.high < 1 and seen.left.kind == "interval"):
         return Step("No wrong label should be left; export the cleaned table.", "export", "Export")
     return Step(f"{left_in_words(seen.left)}; export the cleaned table.", "export", "Export")
+
+
+def _of_others(audit: Audit, noun: str, doubted: str, page: str, button: str) -> Step:
+    """What waits of labels that are no classes: ``noun`` is one of them."""
+    waiting, whole, _ = queues.sizes(audit, SUSPECTS)
+    if not whole:
+        return Step(f"There is no {noun} {doubted}.", page, button)
+    if not waiting:
+        return Step(f"Every {noun} {doubted} is checked.", page, button)
+    many = words.plural(whole, noun) if waiting == whole else f"{waiting:,} of {words.plural(whole, noun)}"
+    return Step(f"{many} {doubted} {'waits' if waiting == 1 else 'wait'} to be checked.", page, button)

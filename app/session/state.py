@@ -37,6 +37,8 @@ QUEUE_SHOW, QUEUE_GIVEN, QUEUE_SUGGESTED = "suspects_show", "suspects_given", "s
 QUEUE_PAIR, QUEUE_AGREEMENT, QUEUE_SPLIT = "suspects_pair", "suspects_agreement", "suspects_split"
 QUEUE_PEOPLE = "suspects_people"
 ALL = "all"
+SAMPLE = "sample"
+"""In the address of a page for masks or numbers: the sample to begin with."""
 NO_FILTER = {
     **dict.fromkeys((QUEUE_GIVEN, QUEUE_SUGGESTED, QUEUE_PAIR, QUEUE_SPLIT, QUEUE_PEOPLE), ALL),
     QUEUE_AGREEMENT: "0",
@@ -156,6 +158,12 @@ def _say_where(dataset: Dataset) -> NoReturn:
         link("suspects", "Go to Suspects", ":material/rule:")
     st.stop()
     raise AssertionError("st.stop() ends the page")
+
+
+def asked_sample(dataset: Dataset) -> int | None:
+    """The sample of the dataset that the page's address asks for, by number."""
+    said = str(st.query_params.get(SAMPLE, ""))
+    return int(said) if said.isdecimal() and int(said) < dataset.num_samples else None
 
 
 def require_dataset() -> Dataset:

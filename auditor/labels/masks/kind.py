@@ -220,7 +220,11 @@ class Masks(Others):
             known = statements.noise_rate_now(audit).sentence
         share_said = f"{100 * share:.1f} % of all pixels"
         have = plural(dataset.num_samples, "mask", "have")
-        return f"{doubted:,} of {have} a doubtful region, {share_said}. {known}"
+        # Where most are doubted, the networks err, too: then doubt tells little of which masks are wrong.
+        order = (
+            "So many are doubted that their order says little. " if 2 * doubted > dataset.num_samples else ""
+        )
+        return f"{doubted:,} of {have} a doubtful region, {share_said}. {order}{known}"
 
     @staticmethod
     def class_table(dataset: Dataset, audit: Audit) -> pd.DataFrame:

@@ -94,3 +94,13 @@ def test_bench__refuses_masks_in_one_line(audited_masks: Audited) -> None:
 def test_lease__of_a_dataset_that_was_removed(home: Path) -> None:
     with pytest.raises(NotFoundError, match="There is no dataset 99"):
         bench.lease({"dataset": 99, "reviewer": "ada", "samples": [1]})
+
+
+def test_card__regions_of_most_doubt_come_first_and_keep_their_numbers(audited_masks: Audited) -> None:
+    cards = [masks.card({"audit": audited_masks.audit_id, "sample": sample}) for sample in range(12)]
+    for card in cards:
+        doubts = [one["doubt"] for one in card["regions"]]
+        assert doubts == sorted(doubts, reverse=True)
+        assert sorted(one["number"] for one in card["regions"]) == list(range(1, len(doubts) + 1))
+    numbers = [[one["number"] for one in card["regions"]] for card in cards]
+    assert any(each != sorted(each) for each in numbers), "here doubt and size order them differently"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import colorsys
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from auditor.catalog.records import Dataset, Sample
 from auditor.ground.errors import NotFoundError
 from auditor.ground.vocabulary import SEGMENTATION
 from auditor.labels.masks import deciding, results
+from auditor.labels.masks.pixels import Region
 from auditor.pictures import cache
 from auditor.pictures.decoding import placed
 from auditor.pictures.masks import IGNORED
@@ -103,7 +104,7 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
     """
     body = schema.read(bodies.Card, payload)
     dataset, sample = _sample(body.audit, body.sample)
-    regions = deciding.regions_of(dataset, body.audit, body.sample)
+    regions = strongest_first(deciding.regions_of(dataset, body.audit, body.sample))
     given = np.asarray(results.given_masks(dataset)[body.sample])
     judged = int((given != IGNORED).sum())
     left, top, width, height = placed(sample.original_width, sample.original_height, dataset.height)
@@ -113,7 +114,6 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
         box = [(x1 - left) / width, (y1 - top) / height, (x2 - left) / width, (y2 - top) / height]
         about = {"number": one.number, "given": one.given, "suggested": one.suggested, "doubt": one.doubt}
         rows.append(about | {"share": one.area / max(1, judged), "box": box})
-    rows.sort(key=lambda one: -one["doubt"])
     row = decisions.outcomes(dataset.id).get(body.sample)
     if row is not None and deciding.is_only_wrong(row):
         row = None  # it still waits for its right regions
@@ -131,6 +131,11 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
         "reviewer": None if row is None else row.reviewer,
         "taken": list(row.labels or []) if row is not None and is_of_this else None,
     }
+
+
+def strongest_first(regions: Sequence[Region]) -> list[Region]:
+    """Regions in the order of what the networks doubt most; their numbers, by which they are taken, stay."""
+    return sorted(regions, key=lambda one: -one.doubt)
 
 
 def record(payload: Mapping[str, Any]) -> dict[str, Any]:

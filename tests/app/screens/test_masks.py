@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import html
 import io
+import json
 import zipfile
 
 import numpy as np
 from PIL import Image
 
 from app.server import masks, verify
+from app.session import next_steps, readers
 from auditor.labels.masks import results
+from auditor.labels.masks.kind import KIND
 from auditor.review import blind, decisions, verifying
 from tests.app.screens.opened import asked_of, made_by, open_page, press
 from tests.masked import WRONG, Audited
@@ -66,3 +70,35 @@ def test_outlined__shows_the_given_mask_alone(audited_masks: Audited) -> None:
     assert orange.shape == (96, 96)
     borders = masks._outline(given.repeat(3, 0).repeat(3, 1))
     np.testing.assert_array_equal(orange, borders)
+
+
+def test_masks__home_counts_what_still_waits(audited_masks: Audited) -> None:
+    def sentence() -> str:
+        return next_steps.of(readers.status(audited_masks.dataset)).sentence
+
+    many = int(
+        KIND.suspects(
+            audited_masks.dataset, readers.audits_of(audited_masks.dataset.id)[0], top=12
+        ).page.is_label_issue.sum()
+    )
+    assert sentence() == f"{many} masks with a doubtful region wait to be checked."
+    excluded = {"sample": WRONG[0], "decision": "exclude", "labels": None, "reviewer": "ada"}
+    masks.record({"dataset": audited_masks.dataset.id, "audit": audited_masks.audit_id, **excluded})
+    waits = "wait" if many > 2 else "waits"
+    assert sentence() == f"{many - 1} of {many} masks with a doubtful region {waits} to be checked."
+
+
+def test_masks__the_address_names_the_sample_to_begin_with(audited_masks: Audited) -> None:
+    app = open_page("masks", "shapes")
+    (known,) = [one.proto.body for one in app.get("html") if 'id="palette"' in one.proto.body]
+    assert json.loads(html.unescape(known.split('data-known="')[1].split('"')[0]))["sample"] == [
+        "masks",
+        "sample",
+        "",
+    ]
+    assert asked_of(app, "auditor_masks")["first"] is None
+    app.query_params["sample"] = "7"
+    assert asked_of(app.run(), "auditor_masks")["first"] == 7
+    app.query_params["sample"] = "12"
+    assert asked_of(app.run(), "auditor_masks")["first"] is None, "there are twelve, from 0"
+    del audited_masks

@@ -11,7 +11,7 @@ from PIL import Image
 
 from app.server import bench, masks
 from auditor.ground.errors import NotFoundError, ReviewError
-from auditor.labels.masks import deciding
+from auditor.labels.masks import deciding, pixels
 from auditor.review import decisions
 from tests.masked import WRONG, Audited
 
@@ -96,11 +96,10 @@ def test_lease__of_a_dataset_that_was_removed(home: Path) -> None:
         bench.lease({"dataset": 99, "reviewer": "ada", "samples": [1]})
 
 
-def test_card__regions_of_most_doubt_come_first_and_keep_their_numbers(audited_masks: Audited) -> None:
-    cards = [masks.card({"audit": audited_masks.audit_id, "sample": sample}) for sample in range(12)]
-    for card in cards:
-        doubts = [one["doubt"] for one in card["regions"]]
-        assert doubts == sorted(doubts, reverse=True)
-        assert sorted(one["number"] for one in card["regions"]) == list(range(1, len(doubts) + 1))
-    numbers = [[one["number"] for one in card["regions"]] for card in cards]
-    assert any(each != sorted(each) for each in numbers), "here doubt and size order them differently"
+def test_strongest_first__a_small_region_of_more_doubt_comes_first() -> None:
+    suggested, trust = np.zeros((2, 8), np.uint8), np.ones((2, 8))
+    suggested[:, :4], trust[:, :4] = 1, 0.4  # the larger one
+    suggested[:, 6:], trust[:, 6:] = 2, 0.1
+    regions = pixels.regions(np.zeros((2, 8), np.uint8), suggested, trust)
+    assert [one.number for one in regions] == [1, 2]
+    assert [one.number for one in masks.strongest_first(regions)] == [2, 1]

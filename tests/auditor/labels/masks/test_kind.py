@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -214,3 +215,18 @@ def test_verify__right_and_wrong_masks_give_a_rate_and_promises(
     with (tmp_path / "out" / "masks.csv").open(newline="") as stream:
         actions = {int(row["sample_id"]): row["action"] for row in csv.DictReader(stream)}
     assert (actions[WRONG[0]], actions[WRONG[1]]) == ("relabel", "keep")
+
+
+def test_statement__says_that_the_order_says_little_where_most_masks_are_doubted(
+    audited_masks: Audited,
+) -> None:
+    dataset, audit = audited_masks.dataset, reading.audited("shapes")[1]
+
+    def said(doubted: int) -> str:
+        return KIND.statement(
+            dataset, replace(audit, summary=replace(audit.summary, num_label_issues=doubted))
+        )
+
+    assert said(6).startswith("6 of 12 masks have a doubtful region, ")
+    assert "their order says little" not in said(6)
+    assert "So many are doubted that their order says little." in said(7)

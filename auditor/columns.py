@@ -28,6 +28,8 @@ class Row:
     sample: Sample
     names: Sequence[str]
     """The dataset's classes."""
+    imported_names: Sequence[str]
+    """The same, as the source calls them."""
     action: str
     cleaned: int
     """The class after cleaning; -1 where the sample is excluded."""
@@ -80,12 +82,12 @@ COLUMNS = (
         "given_label",
         "text",
         "the label that was imported; never changed",
-        lambda row: row.name_of(row.sample.given_label),
+        lambda row: row.imported_names[row.sample.imported_label] if row.sample.imported_label >= 0 else "",
     ),
     Column(
         "cleaned_label",
         "text",
-        "the label after cleaning; empty where the sample is excluded",
+        "the label after cleaning, by today's classes; empty where the sample is excluded",
         lambda row: row.name_of(row.cleaned),
     ),
     Column("action", "text", "`keep`, `relabel` or `exclude`", lambda row: row.action),

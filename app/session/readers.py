@@ -132,8 +132,10 @@ def last_blind_item(dataset_id: int, reviewer: str) -> dict[str, Any] | None:
 
 
 def given_labels(row: Dataset) -> NDArray[np.integer]:
-    """(N,) given labels; -1 = unlabeled. They never change, so that they are kept, as small as they can be."""
-    return _given_labels(settings().home, row.id, str(row.created_at))
+    """(N,) given labels; -1 = unlabeled. Only classes that are merged change them, so that they are kept, as small
+    as they can be.
+    """
+    return _given_labels(settings().home, row.id, f"{row.created_at} {row.merged}")
 
 
 @st.cache_resource(max_entries=2, show_spinner=False)
@@ -144,7 +146,7 @@ def _given_labels(home: Path, dataset_id: int, version: str) -> NDArray[np.integ
 
 def class_counts(row: Dataset) -> dict[int, int]:
     """Samples by given label; -1 counts the unlabeled."""
-    return _class_counts(settings().home, row.id, str(row.created_at))
+    return _class_counts(settings().home, row.id, f"{row.created_at} {row.merged}")
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

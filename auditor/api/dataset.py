@@ -40,7 +40,7 @@ from auditor.importing import imports
 from auditor.jobs import KINDS
 from auditor.outputs import report as reports
 from auditor.pictures import cache
-from auditor.results import arrays, new_classes, own_models, ranking
+from auditor.results import arrays, class_changes, new_classes, own_models, ranking
 from auditor.results import statements as saying
 from auditor.review import blind, decision_files, decisions, drawing
 from auditor.statistics import NoiseRate
@@ -505,6 +505,49 @@ class Dataset:
         """
         new_classes.remove(self.name, name)
         self._row = reading.dataset(self.name)
+
+    def rename_class(self, name: str, new_name: str, *, reviewer: str | None = None) -> None:
+        """Call a class otherwise from now on; exports still say the imported name in ``given_label``.
+
+        Raises:
+            ReviewError: no such class, or the new name is or was another one's.
+        """
+        class_changes.rename(self.name, name, new_name, reviewer=reviewer or getpass.getuser())
+        self._row = reading.dataset(self.name)
+
+    def merge_classes(self, name: str, into: str, *, reviewer: str | None = None) -> None:
+        """Make one class a part of another; labels and decisions that name it mean that one.
+
+        Raises:
+            ReviewError: no such classes.
+        """
+        class_changes.merge(self.name, name, into, reviewer=reviewer or getpass.getuser())
+        self._row = reading.dataset(self.name)
+
+    def split_class(
+        self, name: str, new_name: str, samples: Sequence[int], *, reviewer: str | None = None
+    ) -> None:
+        """Move samples of a class into a new one, as a decision to relabel each.
+
+        Raises:
+            ReviewError: no such class, one of the samples is of another, or the name is taken.
+        """
+        chosen = [_whole("sample_id", one) for one in samples]
+        class_changes.split(self.name, name, new_name, chosen, reviewer=reviewer or getpass.getuser())
+        self._row = reading.dataset(self.name)
+
+    def undo_class_change(self, *, reviewer: str | None = None) -> None:
+        """Take back the last renaming, merging or splitting that stands.
+
+        Raises:
+            ReviewError: there is none.
+        """
+        class_changes.undo(self.name, reviewer=reviewer or getpass.getuser())
+        self._row = reading.dataset(self.name)
+
+    def class_changes(self) -> list[str]:
+        """The renamings, mergings and splittings that stand, in words, the oldest first."""
+        return class_changes.sentences(self._row)
 
     def _class(self, name: str) -> int:
         number = Names(self._row.class_names).number(name)

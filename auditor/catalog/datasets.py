@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,7 +51,7 @@ class Owned:
     jobs: list[int]
 
 
-NAMES = names_of(Sample)
+NAMES = tuple(name for name in names_of(Sample) if name != "imported_label")
 COLUMNS = tuple(getattr(SampleTable, name) for name in NAMES)
 IS_READY = col(DatasetTable.status) == READY
 
@@ -282,9 +283,11 @@ def remove(session: Session, dataset_id: int) -> None:
 
 
 def given_labels(session: Session, dataset_id: int) -> NDArray[np.int64]:
-    """(N,) int64 in sample order; -1 = unlabeled. Of masks 0: each is one label, right or wrong."""
-    found = _numbers(session, dataset_id, SampleTable.given_label)
-    return found if by_id(session, dataset_id).masks is None else np.zeros_like(found)
+    """(N,) int64 in sample order, by the classes of today; -1 = unlabeled. Of masks 0: each is one label, right
+    or wrong.
+    """
+    found, dataset = _numbers(session, dataset_id, SampleTable.given_label), by_id(session, dataset_id)
+    return dataset.of_today(found) if dataset.masks is None else np.zeros_like(found)
 
 
 def given_numbers(session: Session, dataset_id: int) -> NDArray[np.float64]:
@@ -344,12 +347,13 @@ def sample(session: Session, dataset_id: int, sample_id: int) -> Sample:
     found = session.get(SampleTable, (dataset_id, sample_id))
     if found is None:
         raise NotFoundError(f"Dataset {dataset_id} has no sample {sample_id}.")
-    return read(Sample, found)
+    return _sample([getattr(found, name) for name in NAMES], by_id(session, dataset_id).merged)
 
 
 def samples(session: Session, dataset_id: int, sample_ids: Sequence[int]) -> list[Sample]:
     """The named samples, in the order asked for; unknown ids are left out."""
     found: dict[int, Sample] = {}
+    merged = by_id(session, dataset_id).merged
     for ids in batched(sample_ids, 900):
         rows = session.execute(
             select(*COLUMNS).where(
@@ -357,7 +361,7 @@ def samples(session: Session, dataset_id: int, sample_ids: Sequence[int]) -> lis
                 SampleTable.sample_id.in_(list(ids)),
             )
         )
-        found |= {row.sample_id: _sample(row) for row in rows}
+        found |= {row.sample_id: _sample(row, merged) for row in rows}
     return [found[sample_id] for sample_id in sample_ids if sample_id in found]
 
 
@@ -369,8 +373,9 @@ def iterate_samples(session: Session, dataset_id: int) -> Iterable[Sample]:
         .order_by(SampleTable.sample_id)
         .execution_options(yield_per=ROWS_A_STATEMENT)
     )
+    merged = by_id(session, dataset_id).merged
     for row in session.execute(statement):
-        yield _sample(row)
+        yield _sample(row, merged)
 
 
 def iterate_extras(session: Session, dataset_id: int) -> Iterable[tuple[str, dict[str, str]]]:
@@ -400,7 +405,10 @@ def class_counts(session: Session, dataset_id: int) -> dict[int, int]:
         .where(SampleTable.dataset_id == dataset_id)
         .group_by(SampleTable.given_label)
     )
-    return {int(label): int(count) for label, count in rows.all()}
+    merged, found = by_id(session, dataset_id).merged, Counter[int]()
+    for label, count in rows.all():
+        found[merged.get(int(label), int(label))] += int(count)
+    return dict(found)
 
 
 def duplicates(session: Session, dataset_id: int, *, differ_in: str | None = None) -> pd.DataFrame:
@@ -409,10 +417,11 @@ def duplicates(session: Session, dataset_id: int, *, differ_in: str | None = Non
     Columns: sample_id, filepath, given_label, content_hash, duplicate_group, duplicate_kind. ``differ_in``: only
     groups whose members have several values there, ``given_label`` (of the labeled ones) or ``split``.
     """
+    given = _given(by_id(session, dataset_id).merged)
     columns = (
         SampleTable.sample_id,
         SampleTable.filepath,
-        SampleTable.given_label,
+        given.label("given_label"),
         SampleTable.content_hash,
         SampleTable.duplicate_group,
         SampleTable.duplicate_kind,
@@ -421,7 +430,7 @@ def duplicates(session: Session, dataset_id: int, *, differ_in: str | None = Non
     statement = select(*columns).where(is_copy)
     if differ_in is not None:
         # Found by the database: of millions of copies hardly any differ.
-        value = getattr(SampleTable, differ_in)
+        value = given if differ_in == "given_label" else getattr(SampleTable, differ_in)
         known = select(SampleTable.duplicate_group).where(is_copy)
         if differ_in == "given_label":
             known = known.where(SampleTable.given_label >= 0)
@@ -443,8 +452,16 @@ def conflicts(session: Session, dataset_id: int) -> pd.DataFrame:
     return found.assign(is_certain=(labels_of_picture > 1) & (found.content_hash != ""))
 
 
-def _sample(row: Any) -> Sample:
-    return Sample(**dict(zip(NAMES, row, strict=True)))
+def _sample(row: Any, merged: Mapping[int, int]) -> Sample:
+    values = dict(zip(NAMES, row, strict=True))
+    imported = values.pop("given_label")
+    return Sample(**values, given_label=merged.get(imported, imported), imported_label=imported)
+
+
+def _given(merged: Mapping[int, int]) -> Any:
+    """The given label by the classes of today, for a statement."""
+    imported = col(SampleTable.given_label)
+    return case(dict(merged), value=imported, else_=imported) if merged else imported
 
 
 def _numbers(session: Session, dataset_id: int, column: Any) -> Any:

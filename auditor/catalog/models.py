@@ -102,6 +102,8 @@ class DatasetTable(SQLModel, table=True):
     label_column: str | None = None
     annotators: list[str] | None = Field(default=None, sa_column=Column(JSON, nullable=True))
     """Who gave the answers that lie beside the image cache; None: one label a sample."""
+    class_changes: list[dict[str, Any]] | None = Field(default=None, sa_column=Column(JSON, nullable=True))
+    """The log of renamed, merged and split classes (``results.class_changes``), which only grows."""
     has_true_labels: bool = False
     """Known truth was supplied; it lies beside the image cache and is never trained on."""
     task: str = CLASSIFICATION
@@ -135,7 +137,7 @@ class SampleTable(SQLModel, table=True):
     location: str
     """How to read it again: a path below the root, a zip member or a Parquet row."""
     given_label: int
-    """Index into ``class_names``; -1 = unlabeled."""
+    """Index into ``class_names`` as it was imported; -1 = unlabeled."""
     trusted: bool = False
     """The source itself marked this label as confirmed."""
     split: str | None = None

@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from auditor.ground.vocabulary import CLASSIFICATION, RATE, SUSPECT
 
 T = TypeVar("T")
@@ -53,6 +56,8 @@ class NewDataset:
     label_column: str | None = None
     annotators: list[str] | None = None
     """Who gave the answers of ``pictures.cache.answers``; None: one label a sample."""
+    class_changes: list[dict[str, Any]] | None = None
+    """The log of renamed, merged and split classes (``results.class_changes``)."""
     has_true_labels: bool = False
     import_report: dict[str, Any] = field(default_factory=dict)
     task: str = CLASSIFICATION
@@ -69,6 +74,71 @@ class Dataset(NewDataset):
 
     id: int
 
+    @property
+    def changes(self) -> list[dict[str, Any]]:
+        """The changes of classes that were not undone, the oldest first."""
+        return self._read()[0]
+
+    @property
+    def merged(self) -> dict[int, int]:
+        """By number of a class that is no more, the class that its labels are in today."""
+        standing, found = self._read()
+        for one in standing:
+            if one["kind"] == "merge":
+                gone, into = one["label"], one["into"]
+                found = {label: into if there == gone else there for label, there in found.items()}
+                found[gone] = into
+        return found
+
+    @property
+    def joined(self) -> dict[int, int]:
+        """By class of a split that was undone, the one that it was split from."""
+        return self._read()[1]
+
+    def _read(self) -> tuple[list[dict[str, Any]], dict[int, int]]:
+        standing: list[dict[str, Any]] = []
+        joined: dict[int, int] = {}
+        for one in self.class_changes or ():
+            if one["kind"] != "undo":
+                standing.append(one)
+                joined.pop(one.get("into", -1), None)
+            elif (undone := standing.pop())["kind"] == "split":
+                joined[undone["into"]] = undone["label"]
+        return standing, joined
+
+    @property
+    def imported_names(self) -> list[str]:
+        """``class_names`` as the source has them."""
+        names = list(self.class_names)
+        for one in reversed(self.changes):
+            if one["kind"] == "rename":
+                names[one["label"]] = one["before"]
+        return names
+
+    @property
+    def classes(self) -> dict[int, str]:
+        """By number, the classes that there are today: ``class_names`` without those that were merged."""
+        merged = self.merged
+        return {label: name for label, name in enumerate(self.class_names) if label not in merged}
+
+    def of_today(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(N,) labels as imported, or as an audit was told, by the classes of today."""
+        found = labels.copy()
+        for gone, into in self.merged.items():
+            found[labels == gone] = into
+        return found
+
+    def sums_of_today(self, probs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(N, k) probabilities by the classes of today: a class that was merged adds its own to the other's."""
+        merged = self.merged
+        if not merged:
+            return probs
+        found = np.pad(probs, ((0, 0), (0, len(self.class_names) - probs.shape[1])))
+        for gone, into in merged.items():
+            found[:, into] += found[:, gone]
+            found[:, gone] = 0
+        return found
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
@@ -80,7 +150,9 @@ class Sample:
     location: str
     """How to read it again: a path below the root, a zip member or a Parquet row."""
     given_label: int
-    """Index into ``class_names``; -1 = unlabeled."""
+    """Index into ``class_names``, by the classes of today; -1 = unlabeled."""
+    imported_label: int = -1
+    """As ``given_label``, whatever classes were merged since."""
     trusted: bool = False
     split: str | None = None
     content_hash: str = ""

@@ -7,7 +7,7 @@ from it and can be made again at any time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,9 +15,21 @@ import pandas as pd
 from sqlalchemy import delete, func, insert
 from sqlmodel import Session, select
 
+from auditor.catalog import datasets
 from auditor.catalog.models import DecisionTable, ReviewTable
 from auditor.catalog.records import NewReview, Review, names_of, values_of
-from auditor.ground.vocabulary import BLIND, DISPUTED, EXCLUDE, EXCLUDING, NOT_CLEAR, SUSPECT, UNDO
+from auditor.ground.vocabulary import (
+    BLIND,
+    DISPUTED,
+    EXCLUDE,
+    EXCLUDING,
+    KEEP,
+    MULTIPLE,
+    NOT_CLEAR,
+    RELABEL,
+    SUSPECT,
+    UNDO,
+)
 
 AT_ONCE = 900
 """Parameters that every SQLite takes in one statement."""
@@ -26,6 +38,14 @@ REVIEWED = (SUSPECT,)
 FIELDS = names_of(Review)
 COLUMNS = tuple(getattr(ReviewTable, name) for name in FIELDS)
 TABLE = DecisionTable.__table__
+
+
+def count_again(session: Session, dataset_id: int) -> None:
+    """Let what counts follow the classes, which were merged or are apart again."""
+    names_some = ReviewTable.label.is_not(None) | (ReviewTable.decision == MULTIPLE)
+    named = select(ReviewTable.sample_id).where(ReviewTable.dataset_id == dataset_id, names_some)
+    for sample_id in session.exec(named.distinct()).all():
+        _refresh(session, dataset_id, sample_id)
 
 
 def append(session: Session, new: NewReview) -> Review:
@@ -77,7 +97,12 @@ def outcomes(session: Session, dataset_id: int, sample_ids: Sequence[int] | None
             for start in starts
         ]
     found = (row for part in parts for row in session.execute(part))
-    return {row.sample_id: _disputed(_review(row[:-1])) if row[-1] else _review(row[:-1]) for row in found}
+    rows = [(_review(row[:-1]), row[-1]) for row in found]
+    meant = _of_today(session, [row for row, _ in rows])
+    return {
+        row.sample_id: _disputed(row) if is_disputed else row
+        for row, (_, is_disputed) in zip(meant, rows, strict=True)
+    }
 
 
 def standing(session: Session, dataset_id: int, sample_id: int) -> Review | None:
@@ -202,7 +227,7 @@ def latest_of(session: Session, dataset_id: int, reviewer: str) -> Review | None
         .order_by(ReviewTable.id.desc())
         .limit(1)
     )
-    return next((_review(row) for row in session.execute(statement)), None)
+    return next(iter(_of_today(session, [_review(row) for row in session.execute(statement)])), None)
 
 
 def verdicts(session: Session, dataset_id: int) -> dict[tuple[int, int], Review]:
@@ -288,7 +313,31 @@ def _refresh(session: Session, dataset_id: int, sample_id: int) -> None:
 
 
 def _rows(session: Session, *where: Any) -> list[Review]:
-    return [_review(row) for row in session.execute(select(*COLUMNS).where(*where).order_by(ReviewTable.id))]
+    found = session.execute(select(*COLUMNS).where(*where).order_by(ReviewTable.id))
+    return _of_today(session, [_review(row) for row in found])
+
+
+def _of_today(session: Session, rows: list[Review]) -> list[Review]:
+    """Rows of one dataset's log as they are meant by its classes of today: what was merged is one class."""
+    merged = datasets.by_id(session, rows[0].dataset_id).merged if rows else {}
+    if not merged:
+        return rows
+    named = [row.sample_id for row in rows if row.label is not None or row.labels]
+    given = {
+        one.sample_id: one.given_label
+        for one in datasets.samples(session, rows[0].dataset_id, list(dict.fromkeys(named)))
+    }
+    return [_merged(row, merged, given[row.sample_id]) if row.sample_id in given else row for row in rows]
+
+
+def _merged(row: Review, merged: Mapping[int, int], given: int) -> Review:
+    labels = list(dict.fromkeys(merged.get(label, label) for label in row.labels or ()))
+    label = row.label if row.label is None else merged.get(row.label, row.label)
+    if row.decision == MULTIPLE and len(labels) > 1:
+        return replace(row, labels=labels)
+    if row.decision == MULTIPLE and labels:  # all that were named are one class now
+        row, label = replace(row, decision=RELABEL, labels=None), labels[0]
+    return replace(row, decision=KEEP, label=None) if label == given else replace(row, label=label)
 
 
 def _review(row: Any) -> Review:

@@ -635,26 +635,68 @@ def runs(name: str, alone: bool | None, audit_id: int | None, as_json: bool) -> 
 @click.option(
     "--remove", metavar="CLASS", help="Take back the class that was added last, while nothing names it."
 )
+@click.option("--rename", nargs=2, metavar="CLASS NEW", help="Call a class otherwise.")
+@click.option("--merge", nargs=2, metavar="CLASS INTO", help="Make CLASS a part of the class INTO.")
+@click.option(
+    "--split", nargs=2, metavar="CLASS NEW", help="Move the samples of --samples from CLASS into a new class."
+)
+@click.option(
+    "--samples",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="CSV, TSV or Parquet with the column sample_id, such as a part of an export.",
+)
+@click.option("--undo", is_flag=True, help="Take back the last renaming, merging or splitting that stands.")
+@click.option(
+    "--log", "shows_log", is_flag=True, help="Show the renamings, mergings and splittings that stand."
+)
+@REVIEWER
 @AS_JSON
-def classes(name: str, add: str | None, remove: str | None, as_json: bool) -> None:
-    """Show the classes of NAME, add one or take one back.
+def classes(
+    name: str,
+    add: str | None,
+    remove: str | None,
+    rename: tuple[str, str] | None,
+    merge: tuple[str, str] | None,
+    split: tuple[str, str] | None,
+    samples: Path | None,
+    undo: bool,
+    shows_log: bool,
+    reviewer: str | None,
+    as_json: bool,
+) -> None:
+    """Show the classes of NAME, or change them: add, rename, merge or split one, or take that back.
 
-    The newest audit is ranked again at once and knows a new class, too; engines learn it in the next audit, from
-    decisions.
+    The labels of the source stay as they were imported: exports say them in given_label, and the class of today in
+    cleaned_label. Audits are ranked again at once; engines learn a new class in the next audit, from decisions.
     """
     from auditor.catalog import reading
     from auditor.cli import output
-    from auditor.results import new_classes
+    from auditor.results import class_changes, new_classes
 
-    if add is not None and remove is not None:
-        raise click.UsageError("Give --add or --remove, one at a time.")
+    if sum(map(bool, (add, remove, rename, merge, split, undo, shows_log))) > 1:
+        raise click.UsageError(
+            "Give one of --add, --remove, --rename, --merge, --split, --undo, --log at a time."
+        )
+    if (split is None) != (samples is None):
+        raise click.UsageError("Give --split and --samples together.")
+    who = reviewer_or_login(reviewer)
     if add is not None:
-        names = new_classes.add(name, add)
+        new_classes.add(name, add)
     elif remove is not None:
-        names = new_classes.remove(name, remove)
-    else:
-        names = reading.dataset(name).class_names
-    output.done("\n".join(names), {"classes": names}, as_json=as_json)
+        new_classes.remove(name, remove)
+    elif rename is not None:
+        class_changes.rename(name, *rename, reviewer=who)
+    elif merge is not None:
+        class_changes.merge(name, *merge, reviewer=who)
+    elif split is not None and samples is not None:
+        class_changes.split(name, *split, class_changes.samples_in(samples), reviewer=who)
+    elif undo:
+        class_changes.undo(name, reviewer=who)
+    dataset = reading.dataset(name)
+    names, log = list(dataset.classes.values()), class_changes.sentences(dataset)
+    said = log or ["No class was renamed, merged or split."] if shows_log else names
+    output.done("\n".join(said), {"classes": names, "changes": dataset.changes}, as_json=as_json)
 
 
 @cli.command()

@@ -52,6 +52,12 @@ class Classes(Usual):
     def checked(self, new: NewReview, dataset: Dataset, sample: Sample) -> NewReview:
         """Check that every class that it names is one."""
         new = super().checked(new, dataset, sample)
+        merged = dataset.merged
+        new = replace(
+            new,
+            label=merged.get(new.label, new.label) if new.label is not None else None,
+            labels=new.labels and list(dict.fromkeys(merged.get(one, one) for one in new.labels)),
+        )
         named = [new.label] if new.decision == RELABEL else list(new.labels or [])
         if new.decision == RELABEL and new.label is None:
             raise ReviewError(f"relabel of sample {new.sample_id} needs the corrected label.")
@@ -104,7 +110,8 @@ class Classes(Usual):
         num = len(dataset.class_names)
         if said.decision == LABEL and (said.label is None or not 0 <= said.label < num):
             raise VerificationError(f"Class {said.label} is outside 0..{num - 1}.")
-        return Said(*from_verdict(said.decision, said.label, sample.given_label))
+        label = said.label if said.label is None else dataset.merged.get(said.label, said.label)
+        return Said(*from_verdict(said.decision, label, sample.given_label))
 
     def plan(self, dataset_name: str, engines: Sequence[str] | None = None, **choices: Any) -> int:
         """Plan it, as ``plan.plan``."""

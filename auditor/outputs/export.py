@@ -100,6 +100,8 @@ class _Sources:
     scores: pd.DataFrame | None
     decisions: dict[int, Review]
     signals: dict[str, NDArray[np.float32]]
+    imported_names: list[str]
+    """The dataset's classes as the source calls them."""
     automatic: NDArray[np.bool_]
     """(N,) bool: ``--policy auto`` takes the suggestion here; nowhere where a person has decided."""
     progress: OnProgress | None
@@ -166,12 +168,14 @@ def preview(
     """Return what an export would say: the summary and the first rows that change."""
     sources = _load(dataset_name, policy, max_fdr, audit_id, with_scores=False)
     # Nothing else can change; to go through a million samples for a few rows takes a minute.
-    touched = sorted({*sources.decisions, *np.flatnonzero(sources.automatic).tolist()})
+    touched = sorted(
+        {*sources.decisions, *np.flatnonzero(sources.automatic).tolist(), *_in_changed_classes(sources)}
+    )
     samples = ask(datasets.samples, sources.dataset.id, touched)
     audit = sources.audit
     found = {} if audit is None else ask(scores.of_samples, audit.id, touched)
     changed: list[dict[str, Any]] = []
-    counts = _Counts()
+    counts = _Counts(sources.automatic)
     counts.add_kept(sources.dataset.num_samples - len(samples))
     for sample in samples:
         score = found.get(sample.sample_id)
@@ -181,6 +185,16 @@ def preview(
         if row["action"] != KEEP and len(changed) < rows:
             changed.append(row)
     return counts.summary(sources), pd.DataFrame(changed)
+
+
+def _in_changed_classes(sources: _Sources) -> list[int]:
+    """The samples whose class was renamed or has another one merged into it."""
+    dataset, names = sources.dataset, sources.dataset.class_names
+    changed = [one for one, name in enumerate(names) if name != sources.imported_names[one]]
+    if not (changed or dataset.merged):
+        return []
+    changed += dataset.merged.values()
+    return np.flatnonzero(np.isin(ask(datasets.given_labels, dataset.id), changed)).tolist()
 
 
 def export_tree(
@@ -208,7 +222,7 @@ def export_tree(
         raise ExportRefusedError(f"{out} exists; choose a new folder.")
     sources = _load(dataset_name, policy, max_fdr, audit_id, progress)
     _check_folders(sources.dataset)
-    counts, moved = _Counts(), dict[int, str]()
+    counts, moved = _Counts(sources.automatic), dict[int, str]()
     with folder_written_whole(out) as building:
         for row, sample in _rows_with_samples(sources):
             counts.add(row)
@@ -282,6 +296,7 @@ def _load(
         table,
         outcomes(dataset.id),
         _signals(audit),
+        dataset.imported_names,
         automatic,
         progress,
         None if set(dataset.annotators or ()) <= set(dataset.user_columns) else cache.answers(dataset),
@@ -338,11 +353,14 @@ def _row(sources: _Sources, scored: dict[Any, Any] | None, sample: Sample) -> di
     )
     extra = sample.extra or {}
     if sources.answers is not None:
-        people, names = sources.dataset.annotators or [], sources.dataset.class_names
+        people, names = sources.dataset.annotators or [], sources.imported_names
         said = sources.answers.of_row(sample.sample_id)
         extra = extra | dict.fromkeys(people, "") | {people[who]: names[label] for who, label in said}
     own = {name: extra[column] for column, name in sources.user_columns.items() if column in extra}
-    row = columns.Row(sample, sources.dataset.class_names, action, cleaned, score, decided, sources.signals)
+    names, before = sources.dataset.class_names, sources.imported_names
+    if action == KEEP and cleaned >= 0 and names[cleaned] != before[sample.imported_label]:
+        action = RELABEL  # its class was renamed or merged
+    row = columns.Row(sample, names, before, action, cleaned, score, decided, sources.signals)
     return own | {column.name: column.value(row) for column in columns.in_export()}
 
 
@@ -387,7 +405,7 @@ def _named_apart(dataset: Dataset) -> dict[str, str]:
 def _write_csv(sources: _Sources, file: TextIO, separator: str) -> ExportSummary:
     writer = csv.DictWriter(file, _columns(sources), delimiter=separator, extrasaction="ignore")
     writer.writerow({name: quoted(name) for name in writer.fieldnames})
-    counts = _Counts()
+    counts = _Counts(sources.automatic)
     for row in _rows(sources):
         counts.add(row)
         writer.writerow(
@@ -397,7 +415,7 @@ def _write_csv(sources: _Sources, file: TextIO, separator: str) -> ExportSummary
 
 
 def _write_parquet(sources: _Sources, path: Path) -> ExportSummary:
-    header, counts = _columns(sources), _Counts()
+    header, counts = _columns(sources), _Counts(sources.automatic)
     kinds = {column.name: ARROW[column.kind] for column in columns.in_export() if column.kind in ARROW}
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in header])
     with pq.ParquetWriter(path, schema) as writer:
@@ -447,12 +465,12 @@ def _write_source(sources: _Sources, out: Path) -> ExportSummary:
             f"{plural(dataset.num_samples, 'sample')} cannot be found in it; put it back, or export a table."
         )
     now = dict(zip(found.samples, found.labels, strict=True))
-    counts, outcome, touched = _Counts(), dict[int, str | None](), list[Sample]()
-    means = _Meanings(source, dataset.class_names)
+    counts, outcome, touched = _Counts(sources.automatic), dict[int, str | None](), list[Sample]()
+    means = _Meanings(source, sources.imported_names)
     for row, sample in _rows_with_samples(sources):
         i, label = sample.sample_id, now[sample.sample_id]
         is_decided = row["action"] != KEEP or row["review_decision"] == KEEP
-        if dataset.annotators is None and is_decided and means.changed(label, sample.given_label):
+        if dataset.annotators is None and is_decided and means.changed(label, sample.imported_label):
             outcome[i] = ""
             if not counts.add_conflict(row, label):
                 touched.append(sample)
@@ -462,10 +480,11 @@ def _write_source(sources: _Sources, out: Path) -> ExportSummary:
         if (
             changed
             and source.info.class_names is not None
+            and not source.info.takes_classes
             and Names(source.info.class_names).number(changed) is None
         ):
             raise ExportRefusedError(
-                f"{dataset.source} names its classes itself and has no place for {changed!r}, which was added "
+                f"{dataset.source} names its classes itself and has no place for {changed!r}, which came "
                 "after the import; export a table or a folder of classes instead."
             )
         outcome[i] = None if row["action"] == EXCLUDE else changed
@@ -612,10 +631,12 @@ def _link_or_copy(original: IO[bytes], source: Path, target: Path, *, links: boo
 class _Counts:
     """Counts what an export says, row by row."""
 
-    def __init__(self) -> None:
+    def __init__(self, automatic: NDArray[np.bool_]) -> None:
+        """``automatic`` as of ``_Sources``."""
+        self._automatic = automatic
         self._actions: Counter[str] = Counter()
         self._pairs: Counter[tuple[str, str]] = Counter()
-        self._by_people = self._disputed = 0
+        self._by_people = self._by_classes = self._disputed = 0
         self._conflicts: list[str] = []
 
     def add(self, row: dict[str, Any]) -> None:
@@ -624,8 +645,10 @@ class _Counts:
         if row["action"] == RELABEL:
             self._pairs[row["given_label"], row["cleaned_label"]] += 1
         self._disputed += row["review_decision"] == DISPUTED
-        if row["action"] != KEEP and row["review_decision"]:
+        if row["action"] == EXCLUDE or row["review_decision"] == RELABEL:
             self._by_people += 1
+        elif row["action"] == RELABEL and (row["review_decision"] or not self._automatic[row["sample_id"]]):
+            self._by_classes += 1
 
     def add_conflict(self, row: dict[str, Any], label: str | None) -> bool:
         """Take one row whose label somebody changed at the source after the import; it stays as it is there.
@@ -645,12 +668,15 @@ class _Counts:
     def summary(self, sources: _Sources) -> ExportSummary:
         """The counts in words and numbers."""
         keep, relabel, exclude = (self._actions[name] for name in ACTIONS)
-        automatic = relabel + exclude - self._by_people
+        automatic = relabel + exclude - self._by_people - self._by_classes
         sentence = (
             f"{plural(keep + relabel + exclude, 'row')}: {keep:,} keep, {relabel:,} relabel, {exclude:,} exclude; "
             f"{plural(self._by_people, 'change', 'were')} decided by people, {automatic:,} by the "
             f"audit alone."
         )
+        if self._by_classes:
+            labels = plural(self._by_classes, "label", "have")
+            sentence += f" {labels} another name because classes were renamed or merged."
         if self._disputed:
             labels = plural(self._disputed, "label")
             sentence += f" {labels} on which people differ stay as they are; look once more at each."

@@ -52,11 +52,12 @@ def _matched(
 ) -> FoundAgain:
     found: list[int | None] = [None] * len(items)
     places: dict[int, str] = {}
+    names = dataset.imported_names
     for by_place, by_label in ((True, True), (False, True), (True, False), (False, False)):
         waiting: dict[tuple[str, str, str], deque[int]] = defaultdict(deque)
         for sample in known:
             if sample.sample_id not in places:
-                for name in _spellings(dataset, sample) if by_label else ("",):
+                for name in _spellings(names, sample) if by_label else ("",):
                     key = (sample.content_hash, sample.location if by_place else "", name)
                     waiting[key].append(sample.sample_id)
         for row, (item, picture) in enumerate(zip(items, hashes, strict=True)):
@@ -76,10 +77,10 @@ def _labels(items: Sequence[SourceRow | None]) -> list[str | None]:
     return [None if item is None else item.label for item in items]
 
 
-def _spellings(dataset: Dataset, sample: Sample) -> tuple[str, ...]:
+def _spellings(names: Sequence[str], sample: Sample) -> tuple[str, ...]:
     """Return what the source may call the sample's given label: its class's name, or number."""
-    number = sample.given_label
-    return ("",) if number < 0 else tuple({dataset.class_names[number], str(number)})
+    number = sample.imported_label
+    return ("",) if number < 0 else tuple({names[number], str(number)})
 
 
 def _holds_images(source: Source, items: Sequence[SourceRow | None]) -> bool:

@@ -2,6 +2,7 @@
 
 __all__ = [
     "arrays",
+    "class_changes",
     "comparison",
     "new_classes",
     "own_models",

@@ -24,7 +24,7 @@ from sqlmodel import Session
 from auditor.backbones import features
 from auditor.backbones.features import FeatureSource
 from auditor.bridges import engine_bridge
-from auditor.catalog import audits, datasets, folders, scores
+from auditor.catalog import audits, datasets, folders, reading, scores
 from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, EngineRun, Sample
 from auditor.ground.errors import NotFoundError
@@ -279,8 +279,10 @@ def array(audit_id: int, engine: str, name: str) -> NDArray[Any]:
 
 
 def pred_probs(audit_id: int, engine: str) -> NDArray[np.float32]:
-    """(N, K) float32, rows sum to 1; K is the number of classes that the engine knew."""
-    return array(audit_id, engine, "pred_probs")
+    """(N, K) float32, rows sum to 1; K is the number of classes that the engine knew, or of all where some
+    were merged since.
+    """
+    return reading.dataset_of_audit(audit_id).sums_of_today(array(audit_id, engine, "pred_probs"))
 
 
 def of_all_classes(probs: NDArray[np.float32], num_classes: int) -> NDArray[np.float32]:

@@ -192,11 +192,16 @@ def forget(dataset_name: str, model: str) -> None:
 
 def load(dataset_id: int | None) -> dict[str, NDArray[np.float32]]:
     """By model, (N, K) float32 as a read-only memory map; a row of NaN has no opinion."""
-    folder = _folder(dataset_id)
-    return {
+    folder, known = _folder(dataset_id), names(dataset_id)
+    found = {
         name: load_array(folder / f"{name}.npy", remedy=f"hand it in again, or forget the model {name}")
-        for name in names(dataset_id)
+        for name in known
     }
+    if not found:
+        return {}
+    with session() as open_session:
+        dataset = datasets.by_id(open_session, int(dataset_id or 0))
+    return {name: dataset.sums_of_today(probs) for name, probs in found.items()}
 
 
 def heard_by(audit: Audit) -> dict[str, NDArray[np.float32]]:

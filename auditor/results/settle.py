@@ -50,6 +50,8 @@ def settle(audit_id: int) -> Combined:
         given = datasets.given_labels(open_session, audit.dataset_id)
         heard = reviews.newest(open_session, audit.dataset_id)
     answers = cache.answers(dataset)
+    if answers is not None:
+        answers = replace(answers, labels=dataset.of_today(answers.labels))
     found = combine(
         witnesses(audit_id, dataset),
         given,
@@ -147,15 +149,20 @@ def witnesses(audit_id: int, dataset: Dataset) -> list[Witness]:
         AuditFailedError: there is none.
     """
     given = ask(datasets.given_labels, dataset.id)
-    found = [
-        Witness(
-            run.name,
+    found = []
+    for run in arrays.speaking_runs(audit_id):
+        probs = arrays.of_all_classes(arrays.pred_probs(audit_id, run.name), len(dataset.class_names))
+        trust, is_out_of_sample = (
             arrays.trust(audit_id, run.name),
-            arrays.of_all_classes(arrays.pred_probs(audit_id, run.name), len(dataset.class_names)),
             arrays.is_out_of_sample(audit_id, run.name),
         )
-        for run in arrays.speaking_runs(audit_id)
-    ]
+        if np.isin(arrays.trained_labels(run.audit_id)[0], list(dataset.merged)).any():
+            # Its trust is that in a label which is another one now.
+            found.append(
+                witness_from_probabilities(probs, given, name=run.name, is_out_of_sample=is_out_of_sample)
+            )
+        else:
+            found.append(Witness(run.name, trust, probs, is_out_of_sample))
     engines = [one.pred_probs for one in found if one.is_out_of_sample]
     for name, own in own_models.load(dataset.id).items():
         probs = arrays.of_all_classes(own, len(dataset.class_names))
@@ -170,12 +177,13 @@ def verified_rows(audit_id: int) -> Verified:
     """The verified sample as this audit counts it, with the rows that it trained on as trusted."""
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
+        dataset = datasets.by_id(open_session, audit.dataset_id)
         given = datasets.given_labels(open_session, audit.dataset_id)
     # What any run that speaks was told about a sample moved its trust.
     treated = np.zeros(len(given), dtype=bool)
     for one in {audit_id, *arrays.runs_that_speak(audit_id).values()}:
         labels, trusted = arrays.trained_labels(one)
-        treated |= trusted | (labels != given)
+        treated |= trusted | (dataset.of_today(labels) != given)
     return verifying.rows(audit.dataset_id, trusted=treated)
 
 

@@ -166,9 +166,14 @@ def undo_batch(dataset_id: int, batch: str, reviewer: str) -> int:
     """Take back every decision of one batch that was not undone yet; returns how many."""
     with session() as open_session:
         datasets.lock(open_session, dataset_id)
-        left = _not_undone(open_session, dataset_id, batch)
-        for row in left:
-            reviews.undo(open_session, row, reviewer)
+        return take_back(open_session, dataset_id, batch, reviewer)
+
+
+def take_back(open_session: Session, dataset_id: int, batch: str, reviewer: str) -> int:
+    """``undo_batch`` in the caller's transaction."""
+    left = _not_undone(open_session, dataset_id, batch)
+    for row in left:
+        reviews.undo(open_session, row, reviewer)
     return len(left)
 
 

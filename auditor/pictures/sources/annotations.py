@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 from auditor.ground.errors import ImportRefusedError
-from auditor.ground.names import first_twice
+from auditor.ground.names import first_twice, normal
 from auditor.ground.numbers import number_text, read_number
 from auditor.ground.wording import plural
 from auditor.pictures.decoding import Probe
@@ -95,6 +95,8 @@ class Format(ABC):
     label_column: str | None = None
     true_label_column: str | None = None
     """What names the known truth, where the format has some."""
+    takes_classes = False
+    """Whether classes that were renamed or came later have a place in the file."""
     annotators: tuple[str, ...] = ()
     """Whose answers are read one by one."""
     class_names: Sequence[str] = ()
@@ -132,6 +134,7 @@ class AnnotationSource:
             root=self.tree.root,
             table_file=file.name,
             class_names=found.classes(),
+            takes_classes=found.takes_classes,
             user_columns=found.columns,
             columns=found.columns,
             path_column=found.path_column,
@@ -251,6 +254,7 @@ class Coco(Format):
     """COCO's annotations, read for one category an image; rows are the images' places from 0."""
 
     kind = "coco"
+    takes_classes = True
 
     def __init__(self, file: Path, value: dict[str, Any]) -> None:
         """``value`` is the whole file.
@@ -335,7 +339,8 @@ class Coco(Format):
 
     def rewritten(self, outcome: Outcome) -> str:
         """See ``Format``."""
-        numbers = {name: self._ids[key] for key, name in self._names.items()}
+        categories = self._categories()
+        numbers = {normal(str(each["name"])): each["id"] for each in categories}
         images = [image for image in self._value["images"] if outcome(_file_name(image)) is not None]
         known = [image for image in images if isinstance(image, dict) and _is_id(image.get("id"))]
         label_of: dict[Any, str | None] = {}
@@ -353,7 +358,19 @@ class Coco(Format):
         for number, (image, label) in enumerate(label_of.items(), start=highest + 1):
             if label and image not in annotated:  # it came without a label
                 annotations.append({"id": number, "image_id": ids[image], "category_id": numbers[label]})
-        return json.dumps(self._value | {"images": images, "annotations": annotations}, ensure_ascii=False)
+        whole = self._value | {"images": images, "annotations": annotations, "categories": categories}
+        return json.dumps(whole, ensure_ascii=False)
+
+    def _categories(self) -> list[dict[str, Any]]:
+        """Those of the file by the dataset's names, and one more for each class that came later."""
+        known = self._value["categories"]
+        found = [
+            each if normal(str(each["name"])) == name else each | {"name": name}
+            for each, name in zip(known, self.class_names, strict=False)
+        ]
+        highest = max((int(key) for key in self._ids if isinstance(key, int)), default=0)
+        later = enumerate(self.class_names[len(known) :], start=highest + 1)
+        return found + [{"id": number, "name": name} for number, name in later]
 
 
 def id_key(value: Any) -> Any:
@@ -513,6 +530,7 @@ class Cvat(Format):
     """The XML of "CVAT for images"; rows are the images' places from 0."""
 
     kind = "cvat"
+    takes_classes = True
 
     def __init__(self, file: Path) -> None:
         """Parse the file.
@@ -542,6 +560,7 @@ class Cvat(Format):
 
     def rewritten(self, outcome: Outcome) -> str:
         """See ``Format``."""
+        self._name_labels()
         for image in list(self._root.iterfind("image")):
             label = outcome(image.get("name", ""))
             if label is None:
@@ -553,6 +572,21 @@ class Cvat(Format):
             for tag in tags:
                 tag.set("label", label or tag.get("label", ""))
         return ElementTree.tostring(self._root, encoding="unicode", xml_declaration=True)
+
+    def _name_labels(self) -> None:
+        """Declare the dataset's names, and those that came later."""
+        places = [
+            place for place in self._root.iterfind("meta//labels") if place.find("label/name") is not None
+        ]
+        if not places:
+            return
+        known = self.classes() or ()
+        called = dict(zip(known, self.class_names, strict=False))
+        for name in self._root.iterfind("meta//labels/label/name"):
+            if normal(name.text or "") != called.get(name.text or "", ""):
+                name.text = called.get(name.text or "", name.text)
+        for later in self.class_names[len(known) :]:
+            ElementTree.SubElement(ElementTree.SubElement(places[0], "label"), "name").text = later
 
 
 class ImageList(Format):

@@ -72,6 +72,7 @@ class PartsSource:
             root=tree.root,
             table_file=parts[0].file or Path(tree.root).name,
             class_names=tuple(names) if all(named) else None,
+            takes_classes=all(info.takes_classes for info in infos),
             user_columns=tuple(dict.fromkeys(itertools.chain(*(info.user_columns for info in infos)))),
             columns=tuple(dict.fromkeys(itertools.chain(*(info.columns for info in infos)))),
             path_column=infos[0].path_column,
@@ -130,7 +131,13 @@ class PartsSource:
             if not isinstance(source, Rewritable):
                 raise ImportRefusedError(f"{part.file} cannot be written in its own form.")
             (out / part.file).parent.mkdir(parents=True, exist_ok=True)
-            source.write_again(out / part.file, own, class_names)
+            source.write_again(out / part.file, own, self._in_order_of(source, class_names))
+
+    def _in_order_of(self, source: Source, class_names: Sequence[str]) -> list[str]:
+        """The dataset's classes, those first that a part declares, in its own order."""
+        places = {name: place for place, name in enumerate(self.info.class_names or ())}
+        declared = [places[name] for name in source.info.class_names or () if name in places]
+        return [class_names[one] for one in dict.fromkeys([*declared, *range(len(class_names))])]
 
 
 def parts_of(tree: FolderTree | ZipTree) -> list[Part]:

@@ -106,6 +106,8 @@ class SourceInfo:
     """The file that rows are counted in."""
     class_names: tuple[str, ...] | None = None
     """The vocabulary where the source declares one; None = the labels that occur."""
+    takes_classes: bool = False
+    """Whether it is written again with classes that were renamed or came later."""
     user_columns: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     """All columns of a table, for choosing between them."""

@@ -58,7 +58,7 @@ def of(seen: Status) -> Step:
 
 
 def _of_others(audit: Audit, noun: str, doubted: str, page: str, button: str) -> Step:
-    """What waits of labels that are no classes: ``noun`` is one of them."""
+    """Return the step where labels are no classes: ``noun`` is one of them."""
     waiting, whole, _ = queues.sizes(audit, SUSPECTS)
     if not whole:
         return Step(f"There is no {noun} {doubted}.", page, button)

@@ -22,7 +22,7 @@ from auditor.ground.errors import AuditFailedError, NotFoundError
 from auditor.ground.settings import settings
 from auditor.results import arrays, settle
 from auditor.review import decisions
-from auditor.work import tasks
+from auditor.work import kinds
 from tests.auditor.conftest import Run
 from tests.helpers import QUICK_OPTIONS, Digits
 
@@ -182,17 +182,17 @@ def test_run__full_disk_is_one_line_and_resumes(
     audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audit_id = plan_again()
-    store = tasks.store
+    store = kinds.store
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(tasks, "store", full)
+    monkeypatch.setattr(kinds, "store", full)
     with pytest.raises(AuditFailedError, match="is full; free some space, then resume. Nothing was lost"):
         worker.run(audit_id)
     assert plan.overview(audit_id).state == "failed"
     assert "full" in (plan.overview(audit_id).error or "")
-    monkeypatch.setattr(tasks, "store", store)
+    monkeypatch.setattr(kinds, "store", store)
     worker.run(audit_id)
     assert plan.overview(audit_id).state == "finished"
 
@@ -248,7 +248,7 @@ def test_run__what_ended_it_is_told_once_the_catalog_is_free(
             begin()
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        monkeypatch.setattr(tasks, "store", full)
+        monkeypatch.setattr(kinds, "store", full)
         with pytest.raises(AuditFailedError, match="is full; free some space, then resume"):
             worker.run(audit_id)
     seen = plan.overview(audit_id)

@@ -9,6 +9,12 @@ from collections.abc import Iterable, Sequence
 
 _SPACES = re.compile(r"[\s_]+|(?<=\w)-(?=\w)")
 _IN_A_WORD = re.compile(r"(?<=[^\W\d_])[\s_-]+(?=[^\W\d_])")
+_COPIED = re.compile(
+    r"(?:copy(?: \(?\d{1,2}\)?)? of|copie de|kopie von) (?P<of>.+)"
+    r"|(?P<from>.+?)(?: ?\(\d{1,2}\)|[ _-]+\(?(?:copy|copie|kopie|copia|duplicate)\)?(?: ?\(?\d{1,2}\)?)?)+",
+    re.IGNORECASE,
+)
+"""What systems call the copy of a folder: ``cat (1)``, ``cat - Copy (2)``, ``cat copy 2``, ``Copy of cat``."""
 _AROUND = "'\"`\u2018\u2019\u201c\u201d.,;:|"
 _LOOK_LIKE = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425"
@@ -40,10 +46,15 @@ def likeness(name: str) -> str:
 
 
 def alike(names: Iterable[str]) -> list[list[str]]:
-    """The sets of two and more names that a person takes for one."""
+    """The sets of two and more names that a person takes for one, or that systems give to copies of one."""
     groups: dict[str, list[str]] = defaultdict(list)
     for name in names:
         groups[likeness(name)].append(name)
+    for key, group in list(groups.items()):
+        copied = _COPIED.fullmatch(group[0].strip())
+        original = key if copied is None else likeness(copied["of"] or copied["from"])
+        if original != key and original in groups:
+            groups[original] += groups.pop(key)
     return [group for group in groups.values() if len(group) > 1]
 
 

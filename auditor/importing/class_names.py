@@ -15,10 +15,38 @@ from dataclasses import dataclass, field
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.names import alike, normal
+from auditor.ground.wording import plural
 from auditor.pictures.sources import SourceInfo, printable
+from auditor.pictures.sources.rows import is_whole
 
-MISSING_WORDS = frozenset(["nan", "na", "n/a", "none", "null", "-1", "?", "-", "unlabeled", "unlabelled"])
-"""What other programs write for an empty cell, in lower case."""
+NO_LABEL = frozenset(
+    [
+        *(
+            "nan",
+            "<na>",
+            "n/a",
+            "#n/a",
+            "null",
+            "nat",
+            "?",
+            "-",
+            "--",
+            "\\n",
+            "(null)",
+            "(none)",
+            "<none>",
+            "[none]",
+        ),
+        *("unlabeled", "unlabelled", "not labeled", "not labelled", "no label", "no_label", "nolabel"),
+    ]
+)
+"""What programs and people write for an empty cell, in lower case."""
+NO_LABEL_AS_WRITTEN = frozenset(["None", "NA"])
+"""What Python and R write for it, letter for letter: ``none`` is a class of many sets."""
+PERHAPS_NO_LABEL = frozenset(["none", "na", "nil", "empty", "missing", "undefined"])
+"""Classes that may be none, in lower case."""
+NO_NUMBER = "-1"
+"""No label beside the numbers of classes from 0; a class where it and 1 are all there are."""
 MOST_REMARKS = 5
 """Sets of like names that are spelt out; the others are counted."""
 SURE_SEPARATORS = ("|", ";")
@@ -61,10 +89,14 @@ def meaning(
     _read_lists(counts, found)
     if found.question is not None:
         return found
+    _leave_missing(_called(counts, found), found)
+    if found.question is not None:
+        return found
     _read_whole_numbers(counts, found)
-    if counts and all(map(_FLOAT.fullmatch, counts)) and not all(map(_WHOLE_FLOAT.fullmatch, counts)):
+    names = [name for name in counts if found.called.get(name, name) is not None]
+    if names and all(map(_FLOAT.fullmatch, names)) and not all(map(_WHOLE_FLOAT.fullmatch, names)):
         found.notes.append(
-            f"Labels are numbers with fractions ({_quoted(list(counts)[:3])}); amounts are imported with the task "
+            f"Labels are numbers with fractions ({_quoted(names[:3])}); amounts are imported with the task "
             "regression."
         )
     single = _called(counts, found)
@@ -79,12 +111,11 @@ def meaning(
             name: parts for name in counts if (parts := joints.get(found.called.get(name, name) or ""))
         }
     _merge_alike({name: n for name, n in single.items() if joined or name not in joints}, found, merge)
-    if info.label_column is not None:
-        found.notes += [
-            f"{name!r} is taken for a class; leave the cell empty for an unlabeled sample."
-            for name in single
-            if name.lower() in MISSING_WORDS
-        ]
+    found.notes += [
+        f"{name!r} is taken for a class; leave it empty for an unlabeled sample."
+        for name in single
+        if name.lower() in PERHAPS_NO_LABEL
+    ]
     return found
 
 
@@ -97,6 +128,40 @@ def refusal(name: str, parts: Sequence[str]) -> str:
         if len(parts) > 1 and not name.lstrip().startswith(("[", "(", "{"))
         else f"has several labels ({shown}); one class per image can be audited: leave such images out"
     )
+
+
+def _leave_missing(single: Mapping[str, int], found: Meaning) -> None:
+    """Names that stand for no label are none; asked about where numbers leave open whether one does."""
+    numbers = {number for name in single if is_whole(number := _whole(name))}
+    if numbers == {NO_NUMBER, "0", "1"}:
+        found.question = ImportRefusedError(
+            "Labels are -1, 0 and 1: -1 may be a class or no label. List the classes in a file of class names if "
+            "it is one, or leave it empty for unlabeled samples.",
+            field="class_names",
+        )
+        return
+    missing = [
+        name
+        for name in single
+        if name.lower() in NO_LABEL
+        or name in NO_LABEL_AS_WRITTEN
+        or (_whole(name) == NO_NUMBER and "0" in numbers)
+    ]
+    for name in missing:
+        found.called |= dict.fromkeys((name, *_all_called(name, found)))
+        found.notes.append(
+            f"{printable(name, 40)!r} is no label ({plural(single[name], 'sample')} unlabeled); if it is a class, "
+            "list all classes in a file of class names."
+        )
+
+
+def _whole(name: str) -> str:
+    """A whole number as pandas may write it, without its ``.0``."""
+    return name.partition(".")[0] if _WHOLE_FLOAT.fullmatch(name) else name
+
+
+def _all_called(name: str, found: Meaning) -> list[str]:
+    return [one for one, called in found.called.items() if called == name]
 
 
 def _called(counts: Mapping[str, int], found: Meaning) -> Counter[str]:
@@ -169,7 +234,7 @@ def _read_whole_numbers(counts: Mapping[str, int], found: Meaning) -> None:
     """Class numbers of pandas beside an empty cell: 1.0 is the class 1, where every name is a whole number."""
     names = [name for name in counts if name not in found.several and name not in found.called]
     if names and all(_WHOLE_FLOAT.fullmatch(name) for name in names):
-        found.called |= {name: name.partition(".")[0] for name in names if "." in name}
+        found.called |= {name: _whole(name) for name in names if "." in name}
 
 
 def _joined(single: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
@@ -213,7 +278,7 @@ def _merge_alike(single: Mapping[str, int], found: Meaning, merge: bool | None) 
         return
     for group in groups:
         most = max(group, key=lambda name: (single[name], name == name.strip(), -len(name)))
-        for name in {*group, *(name for name, called in found.called.items() if called in group)} - {most}:
+        for name in {*group, *(one for each in group for one in _all_called(each, found))} - {most}:
             found.called[name] = most
     found.notes += _fewer([f"One class was made of {one}." for one in counted])
 

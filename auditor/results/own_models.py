@@ -90,14 +90,21 @@ def add_label_issues(dataset_name: str, issues: pd.DataFrame, *, name: str = "da
     return keep(Witness(dataset.id, _checked(name, ""), _from_issues(dataset, issues, given)))
 
 
-def _numbers_of(cells: pd.Series, dataset: Dataset) -> list[int]:
-    """The classes that Datalab's cells name, or number where it was given numbers; -1 = none."""
+def _classes_of(issues: pd.DataFrame, dataset: Dataset, given: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(2, N) given and predicted classes of Datalab's issues; -1 = none.
+
+    Its cells name classes, or number them where it was given numbers. Classes may be called by other numbers (1, 2,
+    3): the reading that agrees with the labels here holds for both columns.
+    """
+    cells = issues[list(ISSUE_COLUMNS[1:])]
     names = Names(dataset.class_names)
-    found = [names.number(str(cell).removesuffix(".0")) for cell in cells]
-    numbers = pd.to_numeric(cells, errors="coerce")
-    if any(one is None for one in found) and numbers.isin(range(len(dataset.class_names))).all():
-        return [int(number) for number in numbers]
-    return [-1 if one is None else one for one in found]
+    named = cells.map(lambda cell: -1 if (n := names.number(str(cell).removesuffix(".0"))) is None else n)
+    numbers = cells.apply(pd.to_numeric, errors="coerce")
+    numbers = numbers.where(numbers.isin(range(len(dataset.class_names))), -1)
+    by_name, by_number = (found.to_numpy(np.int64).T for found in (named, numbers))
+    has_label = given >= 0
+    agreeing = [int((found[0] == given)[has_label].sum()) for found in (by_name, by_number)]
+    return by_number if agreeing[1] > agreeing[0] else by_name
 
 
 def _from_issues(dataset: Dataset, issues: pd.DataFrame, given: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -115,8 +122,7 @@ def _from_issues(dataset: Dataset, issues: pd.DataFrame, given: NDArray[np.int64
     scores = pd.to_numeric(issues["label_score"], errors="coerce").to_numpy(np.float64)
     if (bad := np.flatnonzero((scores < 0) | (scores > 1))).size:
         raise ImportRefusedError(f"issues, row {bad[0]}: label_score is {scores[bad[0]]}, outside 0..1.")
-    labels = [_numbers_of(issues[column], dataset) for column in ISSUE_COLUMNS[1:]]
-    theirs, predicted = np.array(labels, np.int64).reshape(2, -1)
+    theirs, predicted = _classes_of(issues, dataset, given)
     has_label = np.isfinite(scores) & (given >= 0)
     for row in np.flatnonzero(has_label & ((theirs != given) | (predicted < 0))):
         column = "given_label" if theirs[row] != given[row] else "predicted_label"

@@ -110,6 +110,10 @@ class Format(ABC):
         """The class names that the file declares; None: those that occur."""
         return None
 
+    def remarks(self) -> list[str]:
+        """Return what is to be said of how labels were read."""
+        return []
+
     @abstractmethod
     def rewritten(self, outcome: Outcome) -> str:
         """The file's text with other labels."""
@@ -232,6 +236,10 @@ class AnnotationSource:
                 field="masks_on",
             )
         return True in told
+
+    def remarks(self) -> list[str]:
+        """Return what its format says."""
+        return self._found.remarks()
 
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
         """See ``Source``: workers read the files themselves."""
@@ -608,7 +616,7 @@ class ImageList(Format):
                 if are_numbers and not is_whole(said)
                 else None
             )
-            yield Entry(row, head.strip(), None if said == "-1" else said, problem=problem)
+            yield Entry(row, head.strip(), said, problem=problem)
 
     def rewritten(self, outcome: Outcome) -> str:
         """See ``Format``: numbers where there were numbers."""
@@ -676,8 +684,8 @@ def is_image(value: Any) -> bool:
 class RenamedSource:
     """A source whose labels are written in another way; everything else in it is as it was."""
 
-    def __init__(self, source: Source, info: SourceInfo, rename: Callable[[str], str]) -> None:
-        """``rename`` raises ``ValueError`` with what is wrong about a label."""
+    def __init__(self, source: Source, info: SourceInfo, rename: Callable[[str], str | None]) -> None:
+        """``rename`` returns None for no label, and raises ``ValueError`` with what is wrong about a label."""
         self._source, self.info, self._rename = source, info, rename
         self.tree = getattr(source, "tree", None)
         self.ignored = source.ignored
@@ -692,9 +700,10 @@ class RenamedSource:
                 row.label = None if row.label is None else self._rename(row.label)
                 row.true_label = None if row.true_label is None else self._rename(row.true_label)
                 if row.answers is not None:
-                    row.answers = {who: self._rename(said) for who, said in row.answers.items()}
+                    said = {who: self._rename(one) for who, one in row.answers.items()}
+                    row.answers = {who: one for who, one in said.items() if one is not None}
                 if row.review is not None and self.info.is_numeric and row.review["cleaned_label"]:
-                    row.review["cleaned_label"] = self._rename(row.review["cleaned_label"])
+                    row.review["cleaned_label"] = self._rename(row.review["cleaned_label"]) or ""
             except ValueError as error:
                 yield Problem(
                     self.info.table_file if row.row is not None else row.filepath, row.row, str(error)
@@ -702,6 +711,11 @@ class RenamedSource:
                 continue
             yield row
         self.ignored = self._source.ignored
+
+    def remarks(self) -> list[str]:
+        """Return what the source below says."""
+        own: Callable[[], list[str]] = getattr(self._source, "remarks", list)
+        return own()
 
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
         """See ``Source``."""
@@ -758,10 +772,12 @@ class NamedSource(RenamedSource):
         self._names, self._known = tuple(names), frozenset(names)
         super().__init__(source, replace(source.info, class_names=self._names), self._name)
 
-    def _name(self, label: str) -> str:
+    def _name(self, label: str) -> str | None:
         if label in self._known:
             return label
         label = label.removesuffix(".0")  # as pandas writes numbers beside empty cells
+        if label == "-1":
+            return None
         if not is_whole(label) or not 0 <= int(label) < len(self._names):
             raise ValueError(
                 f"has the class {printable(label, 60)!r}, which is none of the {len(self._names):,} class names "

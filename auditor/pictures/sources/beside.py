@@ -3,19 +3,59 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import replace
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.names import normal
+from auditor.ground.wording import plural
+from auditor.pictures.sources.annotations import RenamedSource
 from auditor.pictures.sources.folder import Listing
 from auditor.pictures.sources.roots import Resolved
-from auditor.pictures.sources.rows import Source, SourceOptions, SourceRow, is_whole, printable
+from auditor.pictures.sources.rows import (
+    Problem,
+    Source,
+    SourceOptions,
+    SourceRow,
+    is_whole,
+    printable,
+)
 from auditor.pictures.sources.tables import TableSource
 from auditor.pictures.sources.trees import PathError, Tree
 
 DEEPEST = 2
 """Folders that a text with labels may lie in."""
 ROWS_COMPARED, LONGEST_LINE = 1_000, 4_096
+MOST_NAMED = 3
+
+
+class WholeSource(RenamedSource):
+    """A table or files of labels in a folder or archive: it says which pictures there are named by no row."""
+
+    def __init__(self, source: Source, listing: Listing) -> None:
+        """``source`` finds its pictures in what is listed."""
+        super().__init__(source, source.info, lambda label: label)
+        self._listing = listing
+        self._named: set[int] | None = None
+
+    def rows(self) -> Iterator[SourceRow | Problem]:
+        """See ``Source``."""
+        named = self._named = set()
+        for row in super().rows():
+            if isinstance(row, SourceRow):
+                named.add(hash(row.location.partition("#xywh=")[0]))
+            yield row
+
+    def remarks(self) -> list[str]:
+        """Return what the source says, and the pictures that are left out once its rows were read."""
+        named = self._named
+        if named is None or len(named) >= self._listing.num_pictures:
+            return super().remarks()
+        left = [one for one in self._listing.locations() if hash(one) not in named]
+        shown = printable(", ".join(map(self._listing.inner, left[:MOST_NAMED])), 160)
+        more = f" and {len(left) - MOST_NAMED:,} more" if len(left) > MOST_NAMED else ""
+        said = f"{plural(len(left), 'picture')} left out, named by no row that can be used: {shown}{more}."
+        return [*super().remarks(), *([said] if left else [])]
 
 
 def refuse_lists(listing: Listing) -> None:
@@ -48,38 +88,19 @@ def refuse_lists(listing: Listing) -> None:
                 )
 
 
-def refuse_other_folders(source: Source) -> None:
-    """Ask where a file of labels names the classes that folders have, and not each picture's own one.
-
-    Raises:
-        ImportRefusedError: it is so; the text names a picture.
-    """
-    first = [
-        row
-        for row in itertools.islice(source.rows(), ROWS_COMPARED)
-        if isinstance(row, SourceRow) and row.label
-    ]
-    folders = [normal(row.location.split("/")[-2]) if "/" in row.location else "" for row in first]
-    labels = [normal(row.label or "") for row in first]
-    other = next((at for at, label in enumerate(labels) if label != folders[at]), None)
-    if other is not None and len(set(labels)) > 1 and set(labels) == set(folders):
-        raise ImportRefusedError(
-            f"{source.info.root} can be read in two ways: {source.info.table_file} says other labels than the "
-            f"folders ({printable(first[other].filepath, 60)}: {printable(labels[other], 40)} there). Name its "
-            "column of labels, or the file itself, to believe it, or import the folders without it.",
-            field="label_column",
-        )
+def first_rows(source: Source) -> list[SourceRow]:
+    """The first rows of a source that name a picture."""
+    first = itertools.islice(source.rows(), ROWS_COMPARED)
+    return [row for row in first if isinstance(row, SourceRow)]
 
 
 def rows_of(tree: Tree, name: str, images: Resolved, options: SourceOptions) -> list[SourceRow]:
     """The first rows of a table that name a picture; none where it is no table of pictures with labels."""
     try:
         with tree.open(name) as stream:
-            source = TableSource(name, stream, images, replace(options, layout=None))
-            first = list(itertools.islice(source.rows(), ROWS_COMPARED))
+            return first_rows(TableSource(name, stream, images, replace(options, layout=None)))
     except (ImportRefusedError, PathError):
         return []
-    return [row for row in first if isinstance(row, SourceRow)]
 
 
 def refuse_other_labels(listing: Listing, name: str, rows: list[SourceRow]) -> None:

@@ -72,6 +72,10 @@ ANNOTATOR = re.compile(
     r"(annotators?|raters?|readers?|labell?ers?|workers?|experts?|coders?|users?)[_\- ]?\w{1,2}"
 )
 """Columns of several annotators: ``annotator1``, ``Rater B``."""
+_OF_A_MODEL = re.compile(
+    r"(?:[a-z0-9]{1,20}_)?(?:pred|preds|predict|predicted|predictions?|y_?pred|y_?hat|inferred|inference|argmax|"
+    r"top_?1|pseudo)(?:_?(?:labels?|class|classes|classname|class_name|category|name|id|idx|index|y))?"
+)
 _NUMBER = re.compile(r"(?<=[a-z])[ ._-]?[0-9]$", re.IGNORECASE)
 DATA_AS_HEADER = "its first row looks like data; add a header row such as filepath,label"
 TRUE_WORDS = frozenset(["1", "1.0", "true", "yes", "y", "t", "x"])
@@ -112,6 +116,11 @@ def is_label_name(column: str) -> bool:
     return plain.lower() != "y" and find_column([plain], LABEL_NAMES) is not None
 
 
+def is_of_model(column: str) -> bool:
+    """Return whether a column is called as what a model says: ``predicted_label``, ``y_pred``."""
+    return _OF_A_MODEL.fullmatch(re.sub(r"[ .-]+", "_", column.strip().lower())) is not None
+
+
 def choose_column(
     file: str, columns: Sequence[str], role: str, wanted: str | None, usual: Sequence[str]
 ) -> str:
@@ -139,8 +148,10 @@ def choose_column(
                 f"answers they are ({printable(', '.join(people), 100)}).",
                 field="annotators",
             )
+        said = next(filter(is_of_model, columns), None) if role == "label" else None
+        why = f": {printable(said, 40)} is called as what a model says" if said else ""
         raise NoColumnError(
-            f"{file} has no column that is clearly the {role}; name the right one. {listed(columns)}",
+            f"{file} has no column that is clearly the {role}{why}; name the right one. {listed(columns)}",
             field=f"{role}_column",
         )
     return found

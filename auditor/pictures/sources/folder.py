@@ -87,9 +87,12 @@ class Listing:
         except (OSError, ImportRefusedError):
             return False
 
+    def locations(self) -> Iterator[str]:
+        """Of all pictures."""
+        return (one for one, reason in self.tree.walk() if reason is None and self.is_picture(one))
+
     def _pictures(self) -> Iterator[Parts]:
-        named = (one for one, reason in self.tree.walk() if reason is None and self.is_picture(one))
-        return (tuple(self.inner(one).split("/")) for one in named)
+        return (tuple(self.inner(one).split("/")) for one in self.locations())
 
     def _texts(self) -> Iterator[Parts]:
         named = (one for one, reason in self.tree.walk() if reason is None and not is_image_name(one))

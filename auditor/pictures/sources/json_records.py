@@ -33,6 +33,7 @@ from auditor.pictures.sources.columns import (
     split_in,
 )
 from auditor.pictures.sources.folder import has_broken_text
+from auditor.pictures.sources.refused import Refusals
 from auditor.pictures.sources.rows import SourceOptions, class_name, printable
 
 SHAPES = (
@@ -77,6 +78,7 @@ class Records(Format):
         self._path = choose_column(file.name, self.columns, "path", path, ID_NAMES)
         self._label = self._label_column(options)
         self._split = find_column([one for one in self.columns if one != self._label], SPLIT_NAMES)
+        self._refusals = Refusals(self.columns, self._label, is_believed=options.label_column is not None)
         self.path_column, self.label_column = self._path, self._label
 
     def _label_column(self, options: SourceOptions) -> str:
@@ -100,6 +102,8 @@ class Records(Format):
         said = value.get(self._label)
         new = int(self._numbered(label)) if isinstance(said, int) else label
         value[self._label] = [new] if isinstance(said, list) else new
+        if self._refusals.column in value:
+            value[self._refusals.column] = self._refusals.accepted
 
     def _path_of(self, value: dict[str, Any]) -> str:
         said = value.get(self._path)
@@ -110,11 +114,15 @@ class Records(Format):
         for row, value in self.values():
             label, problem = None, None
             try:
-                label = self._label_of(value)
+                label = None if self._refusals.is_refused(row, value) else self._label_of(value)
             except ValueError as error:
                 problem = str(error)
             extra = {name: _cell(value.get(name)) for name in self.columns}
             yield Entry(row, self._path_of(value), label, split_in(value, self._split), extra, problem)
+
+    def remarks(self) -> list[str]:
+        """See ``Format``: which labels are refused."""
+        return list(self._refusals.remarks())
 
     def rewritten(self, outcome: Outcome) -> str:
         """See ``Format``."""
@@ -307,6 +315,8 @@ class LabelsByName(Format):
         label = class_name(said, "its label")
         if label is None or self._names is None or not isinstance(said, int):
             return label
+        if said == -1:
+            return None
         if not 0 <= said < len(self._names):
             raise ValueError(f"has the class {said}, outside 0..{len(self._names) - 1}; correct it")
         return self._names[said]

@@ -18,8 +18,9 @@ from auditor.pictures.sources.addresses import is_remote, path_of
 from auditor.pictures.sources.array_files import ArraySource, are_arrays
 from auditor.pictures.sources.arrow_files import INFO, SPLITS_OF, STATE, saved_files
 from auditor.pictures.sources.beside import (
+    WholeSource,
+    first_rows,
     refuse_lists,
-    refuse_other_folders,
     refuse_other_labels,
     rows_of,
 )
@@ -164,10 +165,12 @@ def _table(seen: Seen) -> Kind | None:
     is_rooted = isinstance(tree, ZipTree) and options.root is not None
     images = images_at(options.root, Path(tree.root).parent) if is_rooted else Resolved(tree)
 
+    def opened(name: str) -> Source:
+        table = TableSource(name, tree.open(name), images, options)
+        return table if is_rooted else WholeSource(table, listing)
+
     def kind(name: str, confidence: int, because: str) -> Kind:
-        return Kind(
-            "a table", confidence, because, lambda: TableSource(name, tree.open(name), images, options)
-        )
+        return Kind("a table", confidence, because, lambda: opened(name))
 
     named = (options.label_column, options.path_column, options.true_label_column, options.encoding)
     if len(tables) == 1 and (is_rooted or any(named)):
@@ -217,11 +220,19 @@ def _labels_beside(seen: Seen) -> Kind | None:
         return Kind("labels", PERHAPS if isinstance(error, NoColumnError) else SURE, "", refusal=error)
 
     def opened() -> Source:
-        if seen.options.label_column is None:
-            refuse_other_folders(source)
-        return source
+        if seen.options.label_column is None and _has_classes(seen.listing):
+            refuse_other_labels(seen.listing, files, first_rows(source))
+        return WholeSource(source, seen.listing)
 
     return Kind("files of labels", SURE, because, opened)
+
+
+def _has_classes(listing: Listing) -> bool:
+    """Return whether folders alone say the class of each picture."""
+    try:
+        return listing.reading(None) is not None
+    except ImportRefusedError:
+        return False
 
 
 def _has_parts(seen: Seen) -> bool:

@@ -249,10 +249,10 @@ class ParquetSource:
             if not math.isfinite(value) or value != int(value):
                 raise ValueError(f"{column} is {value}, not a whole number; give a class number or name")
             number = int(value)
-            if number == -1:
-                return None
             if names is None:
                 return str(number)
+            if number == -1:
+                return None
             if not 0 <= number < len(names):
                 raise ValueError(
                     f"{column} is {number}, outside 0..{len(names) - 1}; correct it or set it to -1"

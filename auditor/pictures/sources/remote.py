@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 
 from auditor.pictures.sources.addresses import explained, file_system, is_remote
 from auditor.pictures.sources.rows import printable
-from auditor.pictures.sources.trees import NOISE, MissingError, checked_relative
+from auditor.pictures.sources.trees import MissingError, checked_relative, is_noise
 
 HEAD_BYTES = 64 * 1024
 """Of an image, to learn its size: enough for all but some TIFFs."""
@@ -49,7 +49,7 @@ class RemoteTree:
         base = self._base.rstrip("/")
         for path in self._linked() if self._is_web else self._below(base):
             name = unquote(path[len(base) + 1 :]) if self._is_web else path[len(base) + 1 :]
-            if name and not any(_is_noise(part) for part in PurePosixPath(name).parts):
+            if name and not is_noise(str(PurePosixPath(name))):
                 yield name, None
 
     def _linked(self) -> list[str]:
@@ -68,7 +68,7 @@ class RemoteTree:
             part = path[len(folder) + 1 :]
             if not is_folder:
                 yield path
-            elif part and not _is_noise(part):  # a store may name the folder itself among what is in it
+            elif part and not is_noise(part):  # a store may name the folder itself among what is in it
                 yield from self._below(path)
 
     def open(self, location: str) -> IO[bytes]:
@@ -110,8 +110,3 @@ class RemoteTree:
     @property
     def _is_web(self) -> bool:
         return self.root.lower().startswith("http")
-
-
-def _is_noise(part: str) -> bool:
-    """Return whether files of that name, or below a folder of that name, are none of the user's."""
-    return part in NOISE or part.startswith(".")

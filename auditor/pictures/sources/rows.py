@@ -256,12 +256,12 @@ def is_whole(text: str) -> bool:
 
 
 def class_name(value: Any, column: str) -> str | None:
-    """The class that a value of JSON names: text or a whole number; empty and -1 are unlabeled.
+    """The class that a value of JSON names: text or a whole number; empty is unlabeled.
 
     Raises:
         ValueError: it is something else; the text says what to write.
     """
-    if value is None or value == "" or value == -1:
+    if value is None or value == "":
         return None
     if isinstance(value, (str, int)) and not isinstance(value, bool):
         return str(value).strip() or None

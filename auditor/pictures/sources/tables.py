@@ -27,6 +27,7 @@ from auditor.pictures.sources.columns import (
     choose_column,
     find_column,
     is_label_name,
+    is_of_model,
     is_trusted,
     listed,
     looks_like_data,
@@ -36,6 +37,7 @@ from auditor.pictures.sources.columns import (
 from auditor.pictures.sources.exports import is_own_export, review_of
 from auditor.pictures.sources.folder import has_broken_text
 from auditor.pictures.sources.layout import is_split
+from auditor.pictures.sources.refused import Refusals
 from auditor.pictures.sources.rows import (
     Outcomes,
     PathBook,
@@ -67,9 +69,9 @@ NO_LABEL = (
         "date",
         "time",
     ),
+    *("score", "scores", "confidence", "probability", "prob", "loss", "weight"),
     *("timestamp", "md5", "hash", "sha256", "license", "source", "author", *SPLIT_NAMES),
 )
-"""Columns that are no labels, though there is no other one beside the paths."""
 BOXES = (
     {"xmin", "ymin", "xmax", "ymax"},
     {"x1", "y1", "x2", "y2"},
@@ -131,6 +133,7 @@ class TableSource:
         self._remedy = f", or read everybody's answers (--annotator-column {people})" if people else ""
         self._split = find_column([one for one in header if one not in (path, label, true)], SPLIT_NAMES)
         self._is_there = self._says_what_is_there(path)
+        self._refusals = Refusals(() if own else header, label, is_believed=options.label_column is not None)
         self.info = SourceInfo(
             kind="zip" if isinstance(getattr(tree, "tree", tree), ZipTree) else "table",
             root=tree.root,
@@ -170,7 +173,7 @@ class TableSource:
         binary = self._binary(rest)
         if len(binary) > 1:
             return None, tuple(binary)
-        if len(rest) == 1 and not looks_like_data(header) and rest[0].strip().lower() not in NO_LABEL:
+        if len(rest) == 1 and not looks_like_data(header) and not _is_no_label(rest[0]):
             return rest[0], ()
         return choose_column(self._name, header, "label", None, LABEL_NAMES), ()
 
@@ -278,7 +281,7 @@ class TableSource:
             text = f"has the {self._is_there} 0: its label is not in the image; remove such rows, or leave them out"
             return Problem(self._name, row, text)
         try:
-            label = self._label_of(cell)
+            label = None if self._refusals.is_refused(row, cell) else self._label_of(cell)
         except ValueError as error:
             return Problem(self._name, row, str(error))
         true_column = self.info.true_label_column
@@ -294,6 +297,10 @@ class TableSource:
             extra={column: cell[column] for column in self.info.user_columns},
             review=review,
         )
+
+    def remarks(self) -> list[str]:
+        """Return which labels are refused."""
+        return list(self._refusals.remarks())
 
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
         """See ``Source``: workers read the files themselves."""
@@ -320,28 +327,38 @@ class TableSource:
             label = next(decided) if any(cells) else ""
             if label is None or not label or len(cells) != len(self._header_cells):
                 return None if label is None else {}
-            if self.info.label_column is None:
-                one = next((c for c in self._one_hot if cells[self._at[c]].strip().lower() in ONES), None)
-                yes = "1" if one is None else cells[self._at[one]]
-                no = next(
-                    (
-                        cells[self._at[c]]
-                        for c in self._one_hot
-                        if cells[self._at[c]].strip().lower() in ZEROS
-                    ),
-                    "0",
-                )
-                return {self._at[c]: yes if c == label else no for c in self._one_hot if c in (one, label)}
-            place = self._at[self.info.label_column]
-            before = cells[place].strip()
-            if not is_whole(before.removesuffix(".0")):
-                twins = {self._at[column]: said.get(label, "") for column, said in self._twins.items()}
-                return {place: quoted(label) if self.info.is_own_export else label} | twins
-            number = numbered(label, class_names)
-            return {place: f"{number}.0" if before.endswith(".0") and is_whole(number) else number}
+            return self._relabeled(cells, label, class_names)
 
         with (out / Path(self._name).name if out.is_dir() else out).open("wb") as file:
             self._table.write_again(file, changed)
+
+    def _relabeled(self, cells: list[str], label: str, class_names: Sequence[str]) -> dict[int, str]:
+        """The cells by their places that say that a row has that label."""
+        if self.info.label_column is None:
+            said = {column: cells[self._at[column]] for column in self._one_hot}
+            one = next((column for column, cell in said.items() if cell.strip().lower() in ONES), None)
+            yes = "1" if one is None else said[one]
+            no = next((cell for cell in said.values() if cell.strip().lower() in ZEROS), "0")
+            return {
+                self._at[column]: yes if column == label else no for column in said if column in (one, label)
+            }
+        place = self._at[self.info.label_column]
+        before = cells[place].strip()
+        if is_whole(before.removesuffix(".0")):
+            number = numbered(label, class_names)
+            found = {place: f"{number}.0" if before.endswith(".0") and is_whole(number) else number}
+        else:
+            found = {place: quoted(label) if self.info.is_own_export else label}
+            found |= {self._at[column]: said.get(label, "") for column, said in self._twins.items()}
+        column = self._refusals.column
+        if column is not None and cells[self._at[column]].strip():
+            found[self._at[column]] = self._refusals.accepted
+        return found
+
+
+def _is_no_label(column: str) -> bool:
+    """Return whether a column is no label, though there is no other one beside the paths."""
+    return column.strip().lower() in NO_LABEL or is_of_model(column)
 
 
 def _is_no_class(column: str) -> bool:

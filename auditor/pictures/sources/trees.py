@@ -32,7 +32,15 @@ LATIN = re.compile(
     "(?:[\\x00-\\x7f]|(?<![^\\x00-\\x7f])[éâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜáíóúñÑß](?![^\\x00-\\x7f]|[@A-Z[-`{-~]))*"
 )
 """Western letters one by one; two in a row, or one before a capital, are as likely halves of an Asian sign."""
-NOISE = ("__MACOSX", "@eaDir", ".DS_Store", "Thumbs.db", "desktop.ini")
+NOISE = frozenset(
+    [
+        *("__macosx", ".ds_store", "thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r", "_ds_store"),
+        *("$recycle.bin", "recycler", "system volume information", "found.000", "lost+found"),
+        *("@eadir", "#recycle", "@recycle", "#snapshot", "@recently-snapshot", "@tmp", "@sharebin"),
+        *("network trash folder", "temporary items", "__pycache__"),
+    ]
+)
+"""What systems, network drives and tools put beside people's files, in lower case; hidden names are noise, too."""
 
 
 ROOT = "set the root to"
@@ -116,12 +124,12 @@ class FolderTree:
         try:
             with os.scandir(os.path.join(self.root, folder)) as entries:
                 ordered = sorted(entries, key=lambda entry: entry.name)
-        except OSError as error:  # lost+found, for example, which only root may list
+        except OSError as error:
             yield folder or ".", f"cannot be listed ({error.strerror}); make the folder readable or remove it"
             return
         for entry in ordered:
             location = f"{folder}/{entry.name}" if folder else entry.name
-            if entry.name in NOISE or entry.name.startswith("."):
+            if is_noise(entry.name):
                 continue
             if entry.is_symlink() and not self.is_inside(location, is_link=True):
                 yield location, self.outside(location)
@@ -431,7 +439,7 @@ def _unusable(info: zipfile.ZipInfo) -> str | None:
 def is_noise(name: str) -> bool:
     """Return whether a system put the file there, or its name is hidden."""
     parts = name.split("/")
-    return any(part in NOISE or (part.startswith(".") and part not in (".", "..")) for part in parts)
+    return any(part.lower() in NOISE or (part.startswith(".") and part not in (".", "..")) for part in parts)
 
 
 def common_folder(names: list[str]) -> str:

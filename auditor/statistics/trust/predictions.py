@@ -30,6 +30,8 @@ PREFIX = "prob_"
 """A class column may carry it before the class name."""
 PATH_COLUMNS = ("path", "file_path", "file", "filename", "file_name", "image", "image_path")
 DECIMAL_COMMA = r"\s*-?[0-9]*,?[0-9]+(?:[eE][+-]?[0-9]+)?\s*"
+ROUNDED = 0.05
+"""Of a sum of 100: as far may percentages miss it that were rounded."""
 NO_OPINION = ("", "nan", "none", "null")
 """Cells that say nothing, as tables write them."""
 
@@ -343,7 +345,7 @@ def _normalized(
             f"{name}: {called} sums to {sums[row]:.4f}, its smallest value is {values[row].min():.4f} {such}; "
             + (
                 "these look like percentages: divide them by 100."
-                if values[spoken].min() >= 0 and np.allclose(sums[spoken], 100, rtol=0.01)
+                if values[spoken].min() >= 0 and np.allclose(sums[spoken], 100, rtol=ROUNDED)
                 else "hand in probabilities, apply softmax to scores."
             )
         )

@@ -43,8 +43,8 @@ def test_import_dataset__some_missing_images_are_named_one_by_one(tmp_path: Path
 
 
 EMPTY = [
-    "'nan' is taken for a class; leave the cell empty for an unlabeled sample.",
-    "'NA' is taken for a class; leave the cell empty for an unlabeled sample.",
+    f"{name!r} is no label (1 sample unlabeled); if it is a class, list all classes in a file of class names."
+    for name in ("nan", "NA")
 ]
 
 
@@ -56,7 +56,8 @@ def labelled(tmp_path: Path, labels: list[str]) -> Path:
 @pytest.mark.parametrize(
     ("labels", "remarks", "classes"),
     [
-        (["cat", "nan", "NA", ""], EMPTY, ["NA", "cat", "nan"]),
+        (["cat", "nan", "NA", "", "dog"], EMPTY, ["cat", "dog"]),
+        (["1.0", "nan", "0.0"], EMPTY[:1], ["0", "1"]),
         (["cat", "dog", "not"], [], ["cat", "dog", "not"]),
         (["cat", "cat ", "dog\u00a0"], [], ["cat", "dog"]),
         (["Ka\u0308se", "K\u00e4se", "dog"], [], ["K\u00e4se", "dog"]),

@@ -8,13 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
+from auditor.catalog import reading
 from auditor.ground.errors import ImportRefusedError, NotFoundError
 from auditor.importing import imports
 from auditor.outputs import report
 from auditor.results import arrays, own_models, settle
+from tests.auditor.sample_pictures import write_csv, write_images
 from tests.helpers import Digits, write_digits
 
 CLASSES = [str(k) for k in range(10)]
@@ -204,3 +207,24 @@ def test_add__columns_with_a_bad_cell_name_the_sample(table: Path, cell: str, me
     imported(table)
     with pytest.raises(ImportRefusedError, match=message):
         own_models.add("digits", "column:p/")
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("by_name", [True, False])
+def test_add_label_issues__both_columns_are_read_as_the_labels_here(tmp_path: Path, by_name: bool) -> None:
+    """Classes called 1, 2 and 3; Datalab that was given numbers predicts 1 and 2, which are names as well."""
+    given, predicted = [0, 1, 2, 2, 1, 0], [1, 1, 2, 1, 2, 1]
+    rows = [(path, str(label + 1)) for (path, _), label in zip(write_images(tmp_path, 6), given, strict=True)]
+    imports.import_dataset(write_csv(tmp_path / "l.csv", ("path", "label"), rows), name="three", workers=1)
+    shift = int(by_name)
+    issues = pd.DataFrame(
+        {
+            "label_score": 0.1,
+            "given_label": np.array(given) + shift,
+            "predicted_label": np.array(predicted) + shift,
+        }
+    )
+    own_models.add_label_issues("three", issues)
+    heard = own_models.load(reading.dataset("three").id)["datalab"]
+    is_other = np.array(given) != predicted
+    assert heard[is_other].argmax(axis=1).tolist() == np.array(predicted)[is_other].tolist()

@@ -5,6 +5,7 @@ A file is a family. ``## name`` begins a case; then lines follow, each with one 
     open: labels.csv              (what is imported; default: the whole folder)
     with: layout=splits           (options of the import)
     asks: two ways                (it is refused or asked about, with these words in the message)
+    says: unlabeled               (it is read, and a remark has these words)
     train/p1.jpg -> cat @ train   (a picture, its class and its split; without an arrow it is no sample)
     test/p1.jpg = 7               (the same name with the picture of another number)
     masks/p1.png = mask 1         (a mask; ``images/p1.png -> mask 1`` has it)
@@ -68,6 +69,7 @@ class Case:
     wanted: Mapping[int, Meant]
     """By the number of the picture; empty: it is refused or asked about."""
     asks: str = ""
+    says: str = ""
     opened: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -174,15 +176,16 @@ def _of_family(file: Path) -> list[Case]:
 
 def _case(family: str, text: str) -> Case:
     name, _, body = text.partition("\n")
-    said = dict(re.findall(r"^(open|with|asks): (.*)$", body, flags=re.MULTILINE))
-    body = re.sub(r"^(open|with|asks): .*\n", "", body, flags=re.MULTILINE)
+    said = dict(re.findall(r"^(open|with|asks|says): (.*)$", body, flags=re.MULTILINE))
+    body = re.sub(r"^(open|with|asks|says): .*\n", "", body, flags=re.MULTILINE)
     wanted: dict[int, Meant] = {}
     files = _files(body, wanted)
     options = dict(one.split("=", 1) for one in said.get("with", "").split(" ") if one)
     for key in ("boxes", "merge_classes", "joined_classes"):
         if key in options:
             options[key] = options[key] == "True"
-    return Case(family, name.strip(), files, wanted, said.get("asks", ""), said.get("open", ""), options)
+    words = [said.get(one, "") for one in ("asks", "says", "open")]
+    return Case(family, name.strip(), files, wanted, *words, options)
 
 
 def _files(body: str, wanted: dict[int, Meant]) -> dict[str, Content]:
@@ -194,7 +197,7 @@ def _files(body: str, wanted: dict[int, Meant]) -> dict[str, Content]:
             text = textwrap.dedent(rest).strip("\n") + "\n"
             files[path] = _files(text, wanted) if path.endswith(ARCHIVES) else text
             continue
-        line, arrow, meant = line.partition(" -> ")
+        line, arrow, meant = f"{line} ".partition(" -> ")
         path, _, content = line.strip().partition(" = ")
         found = PICTURE.search(path.rsplit("/", 1)[-1])
         if content.startswith("mask "):

@@ -6,8 +6,10 @@ A folder of copies has no picture without a label.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,10 +33,10 @@ def test_export__is_read_as_what_was_imported(tmp_path: Path, case: Case) -> Non
     table = tmp_path / "cleaned.csv"
     export("a", table)
     opened = open_here(str(source), SourceOptions(**options))
-    wanted = _meant(opened)
+    wanted = _meant(opened, options)
     if opened.info.kind not in ("tar", "webdataset"):  # whose images a table cannot name
         again = open_here(str(table), SourceOptions(root=opened.info.root))
-        assert _meant(again) == wanted
+        assert _meant(again, {}) == wanted
     out = tmp_path / f"again{''.join(source.suffixes) if source.is_file() else ''}"
     options |= {"root": opened.info.root} if source.is_file() and "root" not in options else {}
     try:
@@ -48,13 +50,14 @@ def test_export__is_read_as_what_was_imported(tmp_path: Path, case: Case) -> Non
         if "use .csv" not in str(error):
             raise
         return
-    assert _meant(open_here(str(out), SourceOptions(**options))) == wanted
+    assert _meant(open_here(str(out), SourceOptions(**options)), {}) == wanted
 
 
-def _meant(opened: Source) -> dict[int, Meant]:
+def _meant(opened: Source, options: Mapping[str, Any]) -> dict[int, Meant]:
     """What an import makes of the labels of a source."""
     found = read_all(opened)
-    called = meaning(opened.info, Counter(meant.label for meant in found.values() if meant.label)).called
+    counts = Counter(meant.label for meant in found.values() if meant.label)
+    called = meaning(opened.info, counts, merge=options.get("merge_classes")).called
     return {
         number: replace(meant, label=called.get(meant.label, meant.label) if meant.label else meant.label)
         for number, meant in found.items()

@@ -253,12 +253,12 @@ def test_folder__one_that_nobody_may_list_is_a_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = write_folder(tmp_path / "set", 20)
-    (root / "lost+found").mkdir()
-    refuse(monkeypatch, "scandir", root / "lost+found")
+    (root / "kept").mkdir()
+    refuse(monkeypatch, "scandir", root / "kept")
     rows, problems = split_rows(open_here(str(root), SourceOptions()))
     assert len(rows) == 20
     assert [str(problem) for problem in problems] == [
-        "lost+found: cannot be listed (Permission denied); make the folder readable or remove it"
+        "kept: cannot be listed (Permission denied); make the folder readable or remove it"
     ]
 
 

@@ -80,6 +80,10 @@ def test_witness_from_frame__empty_rows_have_no_opinion():
         (table(), r"no column says which row is about which sample; add sample_id"),
         (table(file=["b.png", "a.png", "c.png"]), r"no column says which row"),
         (table(sample_id=IDS).assign(cat=[3.0, -1.0, 2.0]), r"row 0 sums to 3\.1000.*apply softmax"),
+        (
+            table(sample_id=IDS).assign(cat=[90.0, 20.0, 49.0], dog=[10.0, 80.0, 49.0]),
+            r"row 0 sums to 100\.0000.*percentages: divide them by 100",
+        ),
         (table(sample_id=IDS).assign(cat=[0.9, None, 0.5]), r"row 1 has an empty or infinite probability"),
         (table(sample_id=IDS).assign(cat=["high", "low", "low"]), r"a probability is not a number"),
         (table(sample_id=IDS).assign(cat=np.nan, dog=np.nan), r"all cells are empty"),

@@ -17,7 +17,6 @@ from auditor.ground.errors import ImportRefusedError
 from auditor.ground.names import alike, normal
 from auditor.ground.wording import plural
 from auditor.pictures.sources import SourceInfo, printable
-from auditor.pictures.sources.rows import is_whole
 
 NO_LABEL = frozenset(
     [
@@ -132,7 +131,7 @@ def refusal(name: str, parts: Sequence[str]) -> str:
 
 def _leave_missing(single: Mapping[str, int], found: Meaning) -> None:
     """Names that stand for no label are none; asked about where numbers leave open whether one does."""
-    numbers = {number for name in single if is_whole(number := _whole(name))}
+    numbers = {_whole(name) for name in single if _WHOLE_FLOAT.fullmatch(name)}
     if numbers == {NO_NUMBER, "0", "1"}:
         found.question = ImportRefusedError(
             "Labels are -1, 0 and 1: -1 may be a class or no label. List the classes in a file of class names if "

@@ -163,7 +163,7 @@ def left_of(audit: Audit, runs: Sequence[EngineRun]) -> dict[str, float | None]:
     What the plan says of the rest of its work, times how much slower the work so far was than the plan said: this
     engine's own as it comes to weigh more, before that all engines' together. What was measured weighs by the share
     that is done beside ``FIRM``, so that the first epochs change little, and counts as ``WIDEST`` at most. An audit
-    without an estimate, of an earlier version, takes the mean of its own runs.
+    without an estimate, as those of masks and numbers, takes the mean of its own runs.
     """
     estimate = audit.options.estimate
     if any(run.engine not in estimate for run in runs):

@@ -12,7 +12,7 @@
     const { dataset, datasets = [], classes = [], sample = [], base = "" } = known();
     const to = (screen, more = {}) => () => { location.href = `${base}/${screen}?${new URLSearchParams(more)}`; };
     const all = [...document.querySelectorAll(".st-key-screens a")].map((one) => ["Screen", (one.querySelector("[data-testid=stMarkdownContainer]") || one).innerText.trim(), () => one.click()]);
-    all.push(...classes.map((name, label) => ["Class", name, to("suspects", { dataset, suspects_given: label })]));
+    all.push(...classes.map(([label, name]) => ["Class", name, to("suspects", { dataset, suspects_given: label })]));
     all.push(...datasets.map((name) => ["Dataset", name, to("", { dataset: name })]));
     const part = typed.trim().toLowerCase();
     const found = all.filter(([, name]) => name.toLowerCase().includes(part));

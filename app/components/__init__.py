@@ -49,7 +49,7 @@ def review_bench(
     key: str,
     connection: dict[str, Any],
     audit_id: int,
-    class_names: list[str],
+    class_names: list[str | None],
     reviewer: str,
     queue: dict[str, Any],
     mode: str = "card",
@@ -63,7 +63,7 @@ def review_bench(
         key: unique on the page.
         connection: how to reach our routes.
         audit_id: whose ranking and evidence is shown.
-        class_names: the dataset's classes.
+        class_names: the dataset's classes; None for one that was merged into another.
         reviewer: who decides.
         queue: which samples, as ``queues.suspect_filter`` reads it.
         mode: ``cards`` (confusion cards), ``card`` (one sample) or ``grid`` to open with.
@@ -92,7 +92,7 @@ def verify_bench(
     *,
     key: str,
     connection: dict[str, Any],
-    class_names: list[str],
+    class_names: list[str | None],
     reviewer: str,
     items: list[dict[str, Any]],
     total: int,
@@ -217,7 +217,7 @@ def embedding_map(
     connection: dict[str, Any],
     audit_id: int,
     engine: str,
-    class_names: list[str],
+    class_names: list[str | None],
     colour: str,
     region: list[list[float]] | None,
     version: int,
@@ -232,7 +232,7 @@ def embedding_map(
         connection: how to reach our routes.
         audit_id: whose scores colour the points.
         engine: whose embedding it is; ``features`` for those of a backbone.
-        class_names: the dataset's classes.
+        class_names: the dataset's classes; None for one that was merged into another.
         colour: ``given``, ``suggested``, ``trust``, ``review``, ``reviewer`` or ``split``.
         region: polygon in the map's coordinates to draw, or None.
         version: another number loads the points afresh, for example after decisions.

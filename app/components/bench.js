@@ -824,7 +824,21 @@ class Bench {
     showPicker(this.layer, this.data.classNames, "Which class is it?", (label) => {
       hideLayer(this.layer);
       this.label(label);
-    }, { likely: this.mode === "card" ? this.shownClasses : [] });
+    }, { likely: this.mode === "card" ? this.shownClasses : [], onNew: (name) => this.addClass(name) });
+  }
+
+  // A class that there was not yet, for the samples that the next key would decide.
+  async addClass(name) {
+    hideLayer(this.layer);
+    const { dataset } = this.data.connection;
+    const targets = this.targets();
+    try {
+      const { classNames } = await this.server.post("class", { dataset, name });
+      this.data = { ...this.data, classNames };
+      this.record(targets, (item) => this.towards(item, classNames.length - 1));
+    } catch (error) {
+      this.tell(error.message, "bad");
+    }
   }
 
   pickSeveral(decision) {

@@ -7,10 +7,12 @@ const TAKEN_BY_PAGE = ["c", "r", "?"]; // Streamlit's own keys, and this list
 
 // Names that end in a digit of their own ("3", "digit 3") have it as their key, others their place; the tenth has 0.
 function digitOf(classNames, label) {
-  if (classNames.length > MOST_DIGITS) return null;
-  const digits = classNames.map((name) => (/(?:^|[^0-9])([0-9])$/.exec(name) || [])[1]);
-  const areOwn = digits.every(Boolean) && new Set(digits).size === classNames.length;
-  return areOwn ? digits[label] : String((label + 1) % 10);
+  const labels = labelsOf(classNames);
+  const place = labels.indexOf(label);
+  if (place < 0 || labels.length > MOST_DIGITS) return null;
+  const digits = labels.map((one) => (/(?:^|[^0-9])([0-9])$/.exec(classNames[one]) || [])[1]);
+  const areOwn = digits.every(Boolean) && new Set(digits).size === labels.length;
+  return areOwn ? digits[place] : String((place + 1) % 10);
 }
 
 const classOfDigit = (classNames, digit) => classNames.findIndex((_, label) => digitOf(classNames, label) === digit);
@@ -104,7 +106,8 @@ function showKeys(layer, keymap, classNames, fixed, redraw) {
     });
     return el("div", { class: "key" }, [key, el("span", { text })]);
   });
-  const digits = classNames.length && classNames.length <= MOST_DIGITS
+  const { length } = labelsOf(classNames);
+  const digits = length && length <= MOST_DIGITS
     ? [["0 – 9", "the class with this key, always the same one"]] : [];
   const plain = [...digits, ...fixed].map(([key, text]) =>
     el("div", { class: "key" }, [el("span", { class: "fixed" }, [el("kbd", { text: key })]), el("span", { text })]));

@@ -20,16 +20,18 @@ function showLayer(layer, title, content) {
 
 const MOST_SHOWN = 200;
 
-// ``likely``: labels that come first, the most likely in front.
-function showPicker(layer, classNames, title, onPick, { extra = null, likely = [] } = {}) {
+// The numbers of the classes that there are: one that was merged into another has no name here.
+const labelsOf = (classNames) => [...classNames.keys()].filter((label) => classNames[label] !== null);
+
+// ``likely``: labels that come first, the most likely in front. ``onNew``: called with a typed name that no class has.
+function showPicker(layer, classNames, title, onPick, { extra = null, likely = [], onNew = null } = {}) {
   const list = el("div", { class: "classes" });
   const search = el("input", { type: "text", placeholder: "Type a part of its name", "aria-label": title });
-  const buttons = classNames.map((name, label) => {
-    const button = el("button", { class: "plain", text: name, title: name });
+  const order = [...likely, ...labelsOf(classNames).filter((label) => !likely.includes(label))].map((label) => {
+    const button = el("button", { class: "plain", text: classNames[label], title: classNames[label] });
     button.addEventListener("click", () => onPick(label, button));
     return button;
   });
-  const order = [...likely, ...classNames.map((_, label) => label).filter((label) => !likely.includes(label))].map((label) => buttons[label]);
   const filter = () => {
     const part = search.value.toLowerCase();
     const hits = order.filter((button) => button.textContent.toLowerCase().includes(part));
@@ -39,7 +41,10 @@ function showPicker(layer, classNames, title, onPick, { extra = null, likely = [
       return name === part ? 0 : name.startsWith(part) ? 1 : 2;
     };
     if (part) hits.sort((a, b) => rank(a) - rank(b));
-    list.replaceChildren(...hits.slice(0, MOST_SHOWN));
+    const typed = search.value.trim();
+    const isNew = onNew && typed && !order.some((button) => button.textContent.toLowerCase() === typed.toLowerCase());
+    const add = isNew ? el("button", { class: "plain", text: `New class “${typed}”`, "data-testid": "new-class", onclick: () => onNew(typed) }) : null;
+    list.replaceChildren(...hits.slice(0, MOST_SHOWN), ...[add].filter(Boolean));
     return hits;
   };
   search.addEventListener("input", filter);

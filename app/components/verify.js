@@ -118,14 +118,15 @@ class Verify {
     const picture = el("img", { class: "picture", src: this.server.image(item.sample, paneSide()), alt: `Sample ${item.sample}`, "data-testid": "picture" });
     const button = (id, text, action, tone = "") => actionButton(this.keymap.shown(id), text, action, tone, { title: text });
     const digit = (label) => this.keymap.digit(this.data.classNames, label);
-    const others = this.data.classNames
-      .map((other, label) => (label === item.given ? null : actionButton(digit(label), other, () => this.judgeClass(label), "", { title: other })))
-      .filter(Boolean);
+    const labels = labelsOf(this.data.classNames);
+    const others = labels.filter((label) => label !== item.given)
+      .map((label) => [label, this.data.classNames[label]])
+      .map(([label, other]) => actionButton(digit(label), other, () => this.judgeClass(label), "", { title: other }));
     const verdicts = (takesClass) =>
       Object.entries(this.data.verdicts)
         .filter(([, { takes }]) => (takes === "class") === takesClass)
         .map(([name, { button: text }]) => button(keyId(this.data.verdicts, name), text, () => this.give(name), takesClass ? "keep large" : ""));
-    const many = this.data.classNames.length > 24;
+    const many = labels.length > 24;
     const [done, total] = [this.judged, this.data.total];
     const progress = el("div", { class: "progress", title: `${done} of ${total} checked` }, [el("i", { style: `width:${(100 * done) / total}%` })]);
     this.stage.replaceChildren(

@@ -3,6 +3,7 @@
 __all__ = [
     "before_after",
     "charts",
+    "class_changes",
     "curves",
     "demo",
     "downloads",

@@ -66,14 +66,16 @@ LIGHT = Tones("#efe3f7", "#b583d6", "#c79be0", "#f3f5f8", alike="#62bdb2", ink="
 DARK = Tones("#2a2233", "#8448ad", "#7f46a6", "#2a313a", alike="#1d7268", ink="#f0f3f6", quiet="#a3acb7")
 
 
-def move_cells(moves: Sequence[Move], names: Sequence[str]) -> pd.DataFrame:
+def move_cells(moves: Sequence[Move], names: Sequence[str | None]) -> pd.DataFrame:
     """One row a pair of classes: given, right (names), found, suspected, number, text, all (words or empty).
+
+    ``names``: None for a class that was merged into another.
 
     Of more than ``MOST_CLASSES`` classes only those with something in their row or column, of the most frequent
     moves that fit.
     """
-    rows = columns = list(range(len(names)))
-    if len(names) > MOST_CLASSES:
+    rows = columns = [label for label, name in enumerate(names) if name is not None]
+    if len(rows) > MOST_CLASSES:
         rows, columns = [], []
         for move in moves:
             wanted = sorted({*rows, move.given}), sorted({*columns, move.right})

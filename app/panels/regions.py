@@ -44,7 +44,7 @@ def bench(dataset: Dataset, audit: Audit, queue: dict[str, Any], reviewer: str) 
         key="map_bench",
         connection=readers.connection(dataset),
         audit_id=audit.id,
-        class_names=dataset.class_names,
+        class_names=dataset.names_of_today,
         reviewer=reviewer,
         queue=queue,
         mode="grid",
@@ -62,7 +62,7 @@ def _tag_all(dataset: Dataset, audit: Audit, inside: NDArray[np.int64], reviewer
         if DECISIONS[decision].takes == "class":
             label = st.selectbox(
                 "Class",
-                range(len(dataset.class_names)),
+                list(dataset.classes),
                 format_func=dataset.class_names.__getitem__,
                 key="map_tag_class",
             )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from app.panels import charts
+from app.panels import charts, class_changes
 from app.session import readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.catalog.records import Audit, Dataset
 from auditor.outputs.report import conflict_sentence
-from auditor.results import new_classes, queues, statements
+from auditor.results import queues, statements
 from auditor.statistics import Interval, NoiseRate, shared_sentence
 
 MOST_PAIRS = 12
@@ -40,7 +40,7 @@ def draw_figures(dataset: Dataset, said: statements.Statements) -> None:
     if not left.has_middle:
         remaining = f"{words.count(left.low)} – {words.count(left.high)}"
     figures = (
-        (words.count(len(dataset.class_names)), "classes"),
+        (words.count(len(dataset.classes)), "classes"),
         (words.interval(said.noise_rate.low, said.noise_rate.high), f"wrong ({kind})"),
         (words.count(left.found), "found wrong by people"),
         (remaining, f"left ({kind})"),
@@ -53,15 +53,15 @@ def draw_figures(dataset: Dataset, said: statements.Statements) -> None:
 
 def draw_matrix(dataset: Dataset, moves: list[statements.Move]) -> None:
     """Wrong and suspected labels by pair of classes; a chosen cell leads to its suspects."""
-    names = dataset.class_names
+    names = dataset.names_of_today
     if not moves:
         st.write("Nobody found a wrong label, and no label is a suspect.")
         return
     matrix, pairs = st.columns([1.9, 1], gap="large")
     with pairs:
-        draw_pairs(names, moves)
+        draw_pairs(dataset.class_names, moves)
     with matrix:
-        left_out = " Classes without any are left out." if len(names) > charts.MOST_CLASSES else ""
+        left_out = " Classes without any are left out." if len(dataset.classes) > charts.MOST_CLASSES else ""
         st.caption(
             f"Suspects, and with a ✓ labels that people found wrong. A cell leads to its suspects.{left_out}"
         )
@@ -229,27 +229,9 @@ def draw_conflicts(dataset: Dataset, said: statements.Statements) -> None:
         st.caption(KINDS_OF_COPIES)
 
 
-def draw_new_class(dataset: Dataset) -> None:
-    """A class that is added later, and the last one taken back."""
-    with st.popover("New class"), st.form("classes_new", border=False):
-        name = st.text_input(
-            "Name", help="For pictures that fit no class. Engines learn it in the next audit, from decisions."
-        )
-        is_new = st.form_submit_button("Add")
-        is_empty = not readers.class_counts(dataset).get(len(dataset.class_names) - 1)
-        is_back = is_empty and st.form_submit_button(f"Take {plain(dataset.class_names[-1])} back")
-    if not (is_new or is_back):
-        return
-    with shown():
-        if is_new:
-            new_classes.add(dataset.name, name)
-        else:
-            new_classes.remove(dataset.name, dataset.class_names[-1])
-        st.rerun()
-
-
 dataset, bar = state.screen("Classes")
 audit = state.require_audit(dataset)
+class_changes.draw(dataset, audit, bar)
 with shown():
     found = readers.findings(audit)
     said = found.said
@@ -259,4 +241,3 @@ with shown():
     draw_classes(dataset, audit, said, found.trust_by_class.tolist(), is_guess=is_guess)
     draw_splits(audit, said, is_guess=is_guess)
     draw_conflicts(dataset, said)
-    draw_new_class(dataset)

@@ -75,7 +75,7 @@ def draw_dataset(seen: Status, *, as_row: bool) -> None:
 def facts(seen: Status) -> list[str]:
     """Return what is known of a dataset, in few words; nothing that is zero."""
     row = seen.dataset
-    kinds = LABELS[row.task] if row.task == REGRESSION else words.plural(len(row.class_names), "class")
+    kinds = LABELS[row.task] if row.task == REGRESSION else words.plural(len(row.classes), "class")
     samples = words.plural(row.num_samples, "sample")
     if seen.decided:
         part = "all" if seen.verified == seen.decided else f"{words.count(seen.verified)} of them"

@@ -13,7 +13,6 @@ from auditor.results import arrays
 
 COLOURS = {"given": "Given label", "suggested": "Suggested label", "trust": "Trust"}
 COLOURS |= {"review": "Review", "reviewer": "Reviewer", "split": "Split"}
-REGION = "map_region"
 WORST = 12
 HELP = (
     "A ring on the map is a suspect; points that lie together look alike in what the map was made from. The wheel "
@@ -54,12 +53,12 @@ with bar:
 def take_region() -> None:
     """Remember what was drawn, with the map that it was drawn on."""
     polygon: Any = st.session_state["map_view"].get("region")
-    st.session_state[REGION] = None
+    st.session_state[state.REGION] = None
     if polygon:
-        st.session_state[REGION] = {"audit": audit.id, "engine": engine, "polygon": polygon}
+        st.session_state[state.REGION] = {"audit": audit.id, "engine": engine, "polygon": polygon}
 
 
-region = st.session_state.get(REGION)
+region = st.session_state.get(state.REGION)
 if region is not None and (region["audit"], region["engine"]) != (audit.id, engine):
     region = None
 plot, side = st.columns([1.15, 1], gap="medium")
@@ -69,7 +68,7 @@ with plot:
         connection=readers.connection(dataset),
         audit_id=audit.id,
         engine=engine,
-        class_names=dataset.class_names,
+        class_names=dataset.names_of_today,
         colour=colour,
         region=None if region is None else region["polygon"],
         version=st.session_state.get("map_version", 0),

@@ -19,7 +19,7 @@ components.review_bench(
     key="suspects_bench",
     connection=readers.connection(dataset),
     audit_id=audit.id,
-    class_names=dataset.class_names,
+    class_names=dataset.names_of_today,
     reviewer=reviewer,
     queue=queue,
     mode="cards",

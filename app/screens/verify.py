@@ -91,7 +91,7 @@ judged = drawn - len(pending)
 components.verify_bench(
     key="verify_bench",
     connection=readers.connection(dataset),
-    class_names=dataset.class_names,
+    class_names=dataset.names_of_today,
     reviewer=reviewer,
     items=items,
     total=drawn,

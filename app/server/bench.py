@@ -23,7 +23,7 @@ from auditor.ground.settings import Settings, settings
 from auditor.ground.vocabulary import CLASSIFICATION, DISPUTED, RULING
 from auditor.ground.wording import evidence, odds_of_suggestion, odds_of_wrong, percent
 from auditor.pictures import cache
-from auditor.results import arrays, queues, ranking
+from auditor.results import arrays, new_classes, queues, ranking
 from auditor.results import progress as review_progress
 from auditor.review import decisions, schema
 
@@ -206,6 +206,14 @@ def record(payload: Mapping[str, Any]) -> dict[str, Any]:
     A verdict that arrives twice is the same verdict (``decisions.decide``).
     """
     return {"results": [_record_one(verdict) for verdict in schema.read(bodies.Verdicts, payload).verdicts]}
+
+
+def add_class(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Add a class; returns the names of all, as the page has them."""
+    body = schema.read(bodies.NewClass, payload)
+    name = ask(datasets.by_id, body.dataset).name
+    new_classes.add(name, body.name)
+    return {"classNames": reading.dataset(name).names_of_today}
 
 
 def undo(payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -96,6 +96,13 @@ class Card(Body):
     sample: Place
 
 
+class NewClass(Body):
+    """A class that labels can be changed to from now on."""
+
+    dataset: Place
+    name: Text
+
+
 class Undo(Body):
     """The newest decision of a reviewer."""
 

@@ -175,6 +175,7 @@ ROUTES = [
     Route("/bench/queue-size", _json(bench.queue_size), methods=["POST"]),
     Route("/bench/card", _json(bench.card), methods=["POST"]),
     Route("/bench/verdicts", _json(bench.record, REVIEWER), methods=["POST"]),
+    Route("/bench/class", _json(bench.add_class, REVIEWER), methods=["POST"]),
     Route("/bench/undo", _json(bench.undo, REVIEWER), methods=["POST"]),
     Route("/bench/cards", _json(bench.cards, REVIEWER), methods=["POST"]),
     Route("/bench/lease", _json(bench.lease, REVIEWER), methods=["POST"]),

@@ -29,8 +29,8 @@ def draw(pages: Mapping[str, Sequence[st.Page]]) -> None:
 
 
 def tell_palette() -> None:
-    """A button for the palette of Ctrl + K (``palette.js``), with what it knows as data: the datasets, the classes
-    of the chosen one, and (screen, field of its address, what precedes a number) for a sample.
+    """A button for the palette of Ctrl + K (``palette.js``), with what it knows as data: the datasets, (number,
+    name) of the chosen one's classes, and (screen, field of its address, what precedes a number) for a sample.
     """
     name = st.session_state.get(state.CHOSEN)
     dataset = None if name is None else readers.dataset(name)
@@ -39,7 +39,7 @@ def tell_palette() -> None:
         "base": readers.base_path(),
         "dataset": name,
         "datasets": [row.name for row in readers.all_datasets()],
-        "classes": [] if dataset is None or of_others else dataset.class_names,
+        "classes": [] if dataset is None or of_others else list(dataset.classes.items()),
         "sample": [of_others[1], state.SAMPLE, ""] if of_others else ["suspects", "suspects_search", "#"],
     }
     st.sidebar.html(

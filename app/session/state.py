@@ -37,6 +37,8 @@ QUEUE_SHOW, QUEUE_GIVEN, QUEUE_SUGGESTED = "suspects_show", "suspects_given", "s
 QUEUE_PAIR, QUEUE_AGREEMENT, QUEUE_SPLIT = "suspects_pair", "suspects_agreement", "suspects_split"
 QUEUE_PEOPLE = "suspects_people"
 ALL = "all"
+REGION = "map_region"
+"""What was drawn on a map: its ``audit``, ``engine`` and ``polygon``."""
 SAMPLE = "sample"
 """In the address of a page for masks or numbers: the sample to begin with."""
 NO_FILTER = {

@@ -286,8 +286,13 @@ def given_labels(session: Session, dataset_id: int) -> NDArray[np.int64]:
     """(N,) int64 in sample order, by the classes of today; -1 = unlabeled. Of masks 0: each is one label, right
     or wrong.
     """
-    found, dataset = _numbers(session, dataset_id, SampleTable.given_label), by_id(session, dataset_id)
+    found, dataset = imported_labels(session, dataset_id), by_id(session, dataset_id)
     return dataset.of_today(found) if dataset.masks is None else np.zeros_like(found)
+
+
+def imported_labels(session: Session, dataset_id: int) -> NDArray[np.int64]:
+    """(N,) int64 in sample order, whatever classes were merged since; -1 = unlabeled."""
+    return _numbers(session, dataset_id, SampleTable.given_label)
 
 
 def given_numbers(session: Session, dataset_id: int) -> NDArray[np.float64]:

@@ -121,6 +121,12 @@ class Dataset(NewDataset):
         merged = self.merged
         return {label: name for label, name in enumerate(self.class_names) if label not in merged}
 
+    @property
+    def names_of_today(self) -> list[str | None]:
+        """``class_names`` as screens offer them: None where a class was merged into another one."""
+        classes = self.classes
+        return [classes.get(label) for label in range(len(self.class_names))]
+
     def of_today(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
         """(N,) labels as imported, or as an audit was told, by the classes of today."""
         found = labels.copy()

@@ -85,6 +85,8 @@ class Columns:
     """Field -> ``float``, ``int``, ``bool`` or ``str``."""
     engines: list[str]
     given: list[str | None]
+    imported: list[str | None]
+    """As ``given``, whatever classes were changed since."""
     suggested: list[str | None]
     confidence: list[float | None]
     decisions: dict[int, Review]
@@ -113,7 +115,7 @@ def load(name: str, audit_id: int | None = None) -> Columns:
     dataset, audit = reading.audited(name, audit_id)
     labels = labelling.of(dataset)
     given = ask(datasets.given_labels, dataset.id)
-    given_names = labels.given(dataset.id)
+    given_names, imported_names = labels.given(dataset.id), labels.as_imported(dataset.id)
     splits = ask(datasets.splits, dataset.id).tolist()
     table = ask(scores.table, audit.id)
     copies = ask(datasets.duplicates, dataset.id)
@@ -126,7 +128,7 @@ def load(name: str, audit_id: int | None = None) -> Columns:
     columns: dict[str, tuple[str, list[Any]]] = {}
     if not is_masks:
         kind = "float" if labels.is_numeric else "str"
-        columns["given_label"] = (kind, [labels.stored(one) for one in given_names])
+        columns["given_label"] = (kind, [labels.stored(one) for one in imported_names])
     # Numbers that nothing verified backs are no probabilities: FiftyOne would print them as such.
     unknown: list[float | None] = [None] * len(given)
     is_known = not audit.summary.error_probability_is_guess
@@ -189,6 +191,7 @@ def load(name: str, audit_id: int | None = None) -> Columns:
         kinds={field: kind for field, (kind, _) in columns.items()},
         engines=engines,
         given=given_names,
+        imported=imported_names,
         suggested=suggested,
         confidence=of_suggestion,
         decisions=decisions,

@@ -57,6 +57,8 @@ class Labels:
     names: tuple[str, ...]
     """Of its classes; none of a dataset of numbers."""
     is_numeric: bool
+    imported: tuple[str, ...] = ()
+    """What the source calls each class."""
 
     @property
     def part(self) -> str:
@@ -66,7 +68,9 @@ class Labels:
     @property
     def known(self) -> Mapping[str, Value]:
         """Return what a text may be, and what it stands for: a class's place, or the number."""
-        return AnyNumber() if self.is_numeric else {name: place for place, name in enumerate(self.names)}
+        if self.is_numeric:
+            return AnyNumber()
+        return {name: place for names in (self.imported, self.names) for place, name in enumerate(names)}
 
     def document_type(self, fiftyone: Any) -> Any:
         """FiftyOne's class of a label."""
@@ -110,6 +114,13 @@ class Labels:
             return self.numbers(ask(datasets.given_numbers, dataset_id))
         labels = ask(datasets.given_labels, dataset_id)
         return [self.names[label] if label >= 0 else None for label in labels]
+
+    def as_imported(self, dataset_id: int) -> list[str | None]:
+        """The given labels of all samples as the source has them, whatever classes were changed since."""
+        if not self.names:
+            return self.given(dataset_id)
+        labels = ask(datasets.imported_labels, dataset_id)
+        return [self.imported[label] if label >= 0 else None for label in labels]
 
     def numbers(self, values: Sequence[float] | NDArray[np.floating]) -> list[str | None]:
         """Numbers (N,) as texts; None for NaN."""
@@ -293,7 +304,9 @@ def of(dataset: Dataset) -> Labels:
     if dataset.task == SEGMENTATION:
         return MaskLabels(dataset)
     is_numeric = dataset.task == REGRESSION
-    return Labels(() if is_numeric else tuple(dataset.class_names), is_numeric)
+    if is_numeric:
+        return Labels((), is_numeric)
+    return Labels(tuple(dataset.class_names), is_numeric, tuple(dataset.imported_names))
 
 
 @functools.lru_cache(maxsize=4)

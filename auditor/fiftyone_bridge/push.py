@@ -351,7 +351,7 @@ def _remember(target: Any, columns: Columns) -> None:
         **target.info[MARK],
         "audit": columns.audit.id,
         "pushed_at": datetime.now(tz=UTC).isoformat(),
-        "classes": list(columns.labels.names),
+        "classes": list(columns.dataset.classes.values()) if columns.labels.names else [],
     }
     place = cache.folder(columns.dataset)
     place.mkdir(parents=True, exist_ok=True)
@@ -431,7 +431,7 @@ def _operations(
     fiftyone: Any, columns: Columns, here: Here, i: int, path: str | None
 ) -> tuple[list[Any], bool]:
     """Updates of one sample, and whether a person's decision on it waits to be pulled."""
-    labels, given, standing = columns.labels, columns.given[i], columns.decisions.get(i)
+    labels, given, standing = columns.labels, columns.imported[i], columns.decisions.get(i)
     base = Base.from_text(here.bases[i], given)
     tags = decision_tags(here.tags[i])
     # The given label is written once, where it is missing in a dataset of ours, and then never again.

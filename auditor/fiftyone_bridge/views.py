@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.catalog.records import Dataset
 from auditor.catalog.scores import STRONG_DISAGREEMENT
 from auditor.fiftyone_bridge import fields
 from auditor.fiftyone_bridge.fields import BASE, INDEX, MARK, REVIEW_FIELDS, Columns
@@ -93,7 +94,9 @@ def _views(fiftyone: Any, target: Any, columns: Columns) -> list[str]:
     given = target.info[MARK]["label_field"]
     for label in classes:
         name = columns.labels.names[label]
-        view = target.match(field(f"{given}.label") == name).sort_by("suspicion_rank")
+        # There the given label is called as it was before classes were changed.
+        before = {columns.labels.imported[one] for one in _parts(columns.dataset, label)}
+        view = target.match(field(f"{given}.label").is_in(sorted({name, *before}))).sort_by("suspicion_rank")
         wanted.append((_class_view(label, name), view, f"Labelled {name}, the most suspicious first", GREY))
     ours = set(target.info[MARK].get("views", []))
     taken = set(target.list_saved_views()) - ours
@@ -119,14 +122,19 @@ def slug_of(fiftyone: Any, target: Any, view: str) -> str:
 
 
 def _classes_to_show(columns: Columns) -> tuple[list[int], list[str]]:
-    names = columns.labels.names
-    if len(names) <= MAX_CLASS_VIEWS:
-        return list(range(len(names))), []
+    names, of_today = columns.labels.names, list(columns.dataset.classes)
+    if len(of_today) <= MAX_CLASS_VIEWS:
+        return of_today if names else [], []
     given = np.array([names.index(name) if name is not None else -1 for name in columns.given])
     issues = np.array(columns.values["is_label_issue"], dtype=bool) & (given >= 0)
     counts = np.bincount(given[issues], minlength=len(names))
     most = np.sort(np.argsort(-counts, kind="stable")[:MAX_CLASS_VIEWS])
-    return most.tolist(), [f"Views for the {MAX_CLASS_VIEWS} of {len(names)} classes with the most flags."]
+    return most.tolist(), [f"Views for the {MAX_CLASS_VIEWS} of {len(of_today)} classes with the most flags."]
+
+
+def _parts(dataset: Dataset, label: int) -> list[int]:
+    """The numbers of a class and of those that were merged into it."""
+    return [label, *(gone for gone, into in dataset.merged.items() if into == label)]
 
 
 def _class_view(label: int, name: str) -> str:
@@ -221,12 +229,15 @@ def _editing(target: Any, columns: Columns) -> None:
     """Let the App's Annotate tab offer the classes for ``cleaned``, so that two clicks correct a label."""
     if not columns.labels.names:  # the App's Annotate tab knows no Regression, and makes no mask of regions
         return
-    if hasattr(target, "generate_label_schemas") and "cleaned" not in (target.label_schemas or {}):
-        schema = target.generate_label_schemas("cleaned")
-        schema["component"] = "dropdown"
-        schema["classes"] = list(columns.labels.names)
+    if not hasattr(target, "generate_label_schemas"):
+        return
+    classes, known = list(columns.dataset.classes.values()), (target.label_schemas or {}).get("cleaned")
+    if known is None:
+        schema = target.generate_label_schemas("cleaned") | {"component": "dropdown", "classes": classes}
         target.update_label_schema("cleaned", schema)
         target.activate_label_schemas(["cleaned"])
+    elif known.get("classes") == target.info[MARK].get("classes"):  # no person chose others
+        target.update_label_schema("cleaned", {**known, "classes": classes})
 
 
 def _colours(fiftyone: Any, target: Any) -> None:

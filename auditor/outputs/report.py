@@ -92,7 +92,7 @@ def _of_all(
         "dataset_name": dataset.name,
         "created_at": datetime.now(tz=UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "class_names": dataset.class_names,
-        "labels": kind_of_labels(dataset.task, len(dataset.class_names)),
+        "labels": kind_of_labels(dataset.task, len(dataset.classes)),
         "num_samples": dataset.num_samples,
         "num_labeled": int((standing.given_labels >= 0).sum()),
         "num_verified": standing.verified.size,

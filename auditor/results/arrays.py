@@ -415,7 +415,7 @@ def evidence(audit_id: int, sample_id: int) -> Evidence:
             verdicts.append(_own_verdict(name, own[sample_id], score.given_label, dataset.class_names))
     votes = [(verdict.title, verdict.predicted_label) for verdict in verdicts]
     probs = _pooled_opinion(audit, opinions, sample_id, score.given_label)
-    order = np.argsort(-probs, kind="stable")[:TOP_CLASSES]
+    order = [label for label in np.argsort(-probs, kind="stable").tolist() if label in dataset.classes]
     alike_in = nearness_of(audit_id)
     return Evidence(
         sample_id=sample_id,
@@ -425,7 +425,7 @@ def evidence(audit_id: int, sample_id: int) -> Evidence:
         suggested_probability=score.suggested_probability,
         error_probability=float("nan") if score.error_probability is None else score.error_probability,
         trust_score=float("nan") if score.trust_score is None else score.trust_score,
-        top_classes=[(int(label), float(probs[label])) for label in order],
+        top_classes=[(label, float(probs[label])) for label in order[:TOP_CLASSES]],
         verdicts=verdicts,
         neighbours=_neighbours(audit_id, alike_in, sample_id) if alike_in else [],
         neighbours_in=alike_in,

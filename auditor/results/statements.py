@@ -295,13 +295,14 @@ def statements(standing: Standing) -> Statements:
     if standing.is_random_sample:
         drawable = np.where(in_question, standing.given_labels, -1)
         intervals = part_intervals(drawable, standing.verified, is_wrong, len(names))
-    reports = noise.class_reports(
+    of_classes = noise.class_reports(
         standing.given_labels,
         standing.error_probability,
         standing.is_doubtful,
         len(names),
         intervals=intervals,
     )
+    reports = [row for row in of_classes if row.label in standing.dataset.classes]
     shared = shared_pictures(splits, duplicates)
     parts = split_reports(
         splits,

@@ -28,7 +28,7 @@ from auditor.results import settle, statements
 from auditor.review import blind, drawing, log
 from auditor.review import decisions as reviewing
 from tests.app.conftest import NUM_SAMPLES, NUM_TEST, verify_sixty
-from tests.app.screens.opened import press, wait_until_over
+from tests.app.screens.opened import wait_until_over
 from tests.helpers import suggestions
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -609,14 +609,3 @@ def test_frame__an_unexpected_error_shows_an_id_and_no_traceback(copied_home: Pa
     assert not app.exception
     number = app.error[0].value.replace("\\", "").split("logged as ")[1].split(" ")[0]
     assert f"error {number}" in (copied_home / "app.log").read_text()
-
-
-@pytest.mark.usefixtures("copied_home")
-def test_classes__one_is_added_and_taken_back() -> None:
-    app = open_page("classes")
-    before = list(app.dataframe[0].value["class"])
-    next(one for one in app.text_input if one.label == "Name").set_value("none of these")
-    press(app, "Add")
-    assert list(app.dataframe[0].value["class"]) == [*before, "none of these"]
-    press(app, "Take none of these back")
-    assert list(app.dataframe[0].value["class"]) == before

@@ -12,7 +12,7 @@ import pytest
 from app.server import bench, geometry
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
-from auditor.ground.errors import NotFoundError
+from auditor.ground.errors import NotFoundError, ReviewError
 from auditor.ground.wording import percent
 from auditor.pictures import cache, plain
 from auditor.results import arrays, queues, settle
@@ -51,6 +51,17 @@ def test_queue__pages_follow_without_gap_or_overlap() -> None:
     first = first_items(50)
     second = bench.queue({"audit": AUDIT_ID, "where": {}, "after": first[-1]["rank"], "limit": 50})["items"]
     assert [item["rank"] for item in first + second] == list(range(100))
+
+
+def test_add_class__a_label_can_be_changed_to_it_at_once() -> None:
+    item = first_items(1)[0]
+    names = bench.add_class({"dataset": DATASET_ID, "name": "wolf"})["classNames"]
+    assert (len(names), names[-1]) == (11, "wolf")
+    (said,) = bench.record({"verdicts": [verdict(item, "relabel", label=10)]})["results"]
+    assert "error" not in said
+    assert standing(item["sample"]) == "relabel"
+    with pytest.raises(ReviewError, match="has a class 'Wolf' already"):
+        bench.add_class({"dataset": DATASET_ID, "name": "Wolf"})
 
 
 def test_queue__filters_by_pair_and_hides_what_is_decided() -> None:

@@ -22,7 +22,7 @@ from auditor.ground.errors import FiftyOneError
 from auditor.importing import imports
 from auditor.pictures import cache
 from auditor.results import arrays
-from auditor.review import blind, drawing
+from auditor.review import blind, decisions, drawing
 from tests.helpers import QUICK_OPTIONS, Digits, write_digits
 
 TINY_COTEACHING = {
@@ -315,3 +315,62 @@ def test_push__a_second_import_takes_the_fields_over_only_when_told(theirs: Any)
     assert sync.push("two", replace=True).num_samples == 120
     assert all("old" in tags for tags in theirs.values("tags"))
     assert theirs.values("note")[:2] == ["0", "1"]
+
+
+def test_push__after_classes_were_changed_says_todays_and_keeps_the_imported_one(
+    pushed: Any, audited: tuple[Digits, int], database: Any
+) -> None:
+    digits, _ = audited
+    given = [str(label) for label in digits.given_labels]
+    today = ["8" if label == "3" else "50" if label == "5" else label for label in given]
+    ours = api.Dataset("digits")
+    ours.merge_classes("3", "8", reviewer="ann")
+    ours.rename_class("5", "50", reviewer="ann")
+    assert sync.pull("digits", reviewer="ann").counts == {}, "nobody said anything there"
+    assert sync.push("digits", to="digits anew").num_added == 300, (
+        "a first push says the imported labels, too"
+    )
+    anew = database.load_dataset("digits anew")
+    assert in_order(anew, "ground_truth.label") == in_order(anew, "given_label") == given
+    sync.push("digits", to="digits")
+    pushed.reload()
+    for field in ("given_label", "ground_truth.label"):
+        assert in_order(pushed, field) == given
+    assert in_order(pushed, "cleaned.label") == today
+    for field in ("suggested.label", "pred_cross_entropy.label"):
+        assert not {"3", "5"} & set(in_order(pushed, field))
+    views = pushed.list_saved_views()
+    assert "class 3" not in views
+    assert "class 5" not in views
+    assert len(pushed.load_saved_view("class 8")) == today.count("8")
+    if hasattr(pushed, "label_schemas"):
+        assert pushed.label_schemas["cleaned"]["classes"] == [one for one in ours.class_names if one != "3"]
+
+    # What was called so before means the class of today.
+    sample = pushed.match({"sample_index": given.index("1")}).first()
+    sample["cleaned"].label = "3"
+    sample.save()
+    assert sync.pull("digits", reviewer="bob").counts == {"relabel": 1}
+    (said,) = decisions.outcomes(ours.table.id).values()
+    assert (said.sample_id, ours.class_names[said.label]) == (given.index("1"), "8")
+    for _ in range(2):
+        ours.undo_class_change(reviewer="ann")
+    sync.push("digits")
+    pushed.reload()
+    assert in_order(pushed, "cleaned.label") == [
+        "8" if i == given.index("1") else label for i, label in enumerate(given)
+    ]
+    assert "class 3" in pushed.list_saved_views()
+
+
+def test_push__onto_their_dataset_after_a_class_was_renamed(theirs: Any) -> None:
+    before = theirs.values("label.label")
+    sync.push("mine")
+    api.Dataset("mine").rename_class("1", "17", reviewer="ann")
+    assert sync.pull("mine", reviewer="ann").counts == {}
+    sync.push("mine")
+    theirs.reload()
+    assert theirs.values("label.label") == theirs.values("given_label") == before, "theirs stays theirs"
+    assert theirs.values("cleaned.label") == ["17" if label == "1" else label for label in before]
+    assert theirs.load_saved_view("class 17").values("label.label") == ["1"] * before.count("1")
+    assert sync.pull("mine", reviewer="ann").counts == {}

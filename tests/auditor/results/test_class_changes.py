@@ -49,6 +49,25 @@ def coco_of(folder: Path) -> Path:
     return folder / "pets.json"
 
 
+def coco_splits_of(folder: Path) -> Path:
+    """What Roboflow writes: a folder a split, in each a file of its own, whose numbers of classes are its own."""
+    whole = json.loads(coco_of(folder).read_text())
+    for at, split in enumerate(("train", "valid")):
+        place = folder / "splits" / split
+        place.mkdir(parents=True)
+        for i in range(at, len(PETS), 2):
+            (folder / f"{i}.png").rename(place / f"{i}.png")
+        part = whole | {
+            "images": whole["images"][at::2],
+            "annotations": [
+                one | {"category_id": one["category_id"] + 5 * at} for one in whole["annotations"][at::2]
+            ],
+            "categories": [one | {"id": one["id"] + 5 * at} for one in whole["categories"]],
+        }
+        (place / "_annotations.coco.json").write_text(json.dumps(part))
+    return folder / "splits"
+
+
 def cvat_of(folder: Path) -> Path:
     write_pictures(folder)
     labels = "".join(f"<label><name>{name}</name></label>" for name in ("cat", "kitten", "dog", "fox"))
@@ -102,6 +121,15 @@ def in_coco(file: Path) -> list[str]:
     return [names[one["category_id"]] for one in value["annotations"]]
 
 
+def in_coco_splits(folder: Path) -> list[str]:
+    found: dict[str, str] = {}
+    for file in folder.glob("*/_annotations.coco.json"):
+        value = json.loads(file.read_text())
+        pictures = {one["id"]: one["file_name"] for one in value["images"]}
+        found |= dict(zip(pictures.values(), in_coco(file), strict=True))
+    return [label for _, label in sorted(found.items())]
+
+
 def in_cvat(file: Path) -> list[str]:
     from xml.etree import ElementTree
 
@@ -122,7 +150,14 @@ def in_csv(file: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("write", "read"), [(table_of, in_csv), (coco_of, in_coco), (cvat_of, in_cvat), (yolo_of, in_tree)]
+    ("write", "read"),
+    [
+        (table_of, in_csv),
+        (coco_of, in_coco),
+        (coco_splits_of, in_coco_splits),
+        (cvat_of, in_cvat),
+        (yolo_of, in_tree),
+    ],
 )
 def test_changed__every_export_says_todays_class_and_keeps_the_imported_one(
     home: Path, tmp_path: Path, write: Callable[[Path], Path], read: Callable[[Path], list[str]]
@@ -262,6 +297,21 @@ def test_refused__what_would_lose_or_confuse_something(
     with pytest.raises(ReviewError, match=message):
         getattr(class_changes, change[0])("pets", *change[1:], **ANN)
     assert auditor.open("pets").table == before
+
+
+def test_merge__until_two_classes_are_left(home: Path, tmp_path: Path) -> None:
+    auditor.import_dataset(table_of(tmp_path / "source"), name="pets")
+    for name in ("kitten", "dog"):
+        class_changes.merge("pets", name, "cat", **ANN)
+    assert list(auditor.open("pets").table.classes.values()) == ["cat", "fox"]
+    with pytest.raises(ReviewError, match="pets has two classes; one alone cannot be audited"):
+        class_changes.merge("pets", "fox", "cat", **ANN)
+
+
+def test_rename__to_another_spelling_of_its_own_name(home: Path, tmp_path: Path) -> None:
+    auditor.import_dataset(table_of(tmp_path / "source"), name="pets")
+    class_changes.rename("pets", "dog", "Dog", **ANN)
+    assert auditor.open("pets").class_names == ["cat", "Dog", "fox", "kitten"]
 
 
 def test_refused__while_a_job_works(home: Path, tmp_path: Path) -> None:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from urllib.parse import unquote
 
 _SPACES = re.compile(r"[\s_]+|(?<=\w)-(?=\w)")
 _IN_A_WORD = re.compile(r"(?<=[^\W\d_])[\s_-]+(?=[^\W\d_])")
+_ACCENTS = re.compile("(?<=[A-Za-z])[\u0300-\u036f]+|[\ufe00-\ufe0f]")
+"""Marks on Latin letters, and the signs that choose between looks of one sign."""
 _COPIED = re.compile(
     r"(?:copy(?: \(?\d{1,2}\)?)? of|copie de|kopie von) (?P<of>.+)"
-    r"|(?P<from>.+?)(?: ?\(\d{1,2}\)|[ _-]+\(?(?:copy|copie|kopie|copia|duplicate)\)?(?: ?\(?\d{1,2}\)?)?)+",
+    r"|(?P<from>.+?)(?: ?\(\d{1,2}\)|[ ._-]+\(?(?:copy|copie|kopie|copia|duplicate|old|new|backup|bak|orig)\)?"
+    r"(?: ?\(?\d{1,2}\)?)?)+",
     re.IGNORECASE,
 )
-"""What systems call the copy of a folder: ``cat (1)``, ``cat - Copy (2)``, ``cat copy 2``, ``Copy of cat``."""
+"""What systems and people call the copy of a folder: ``cat (1)``, ``cat - Copy (2)``, ``Copy of cat``, ``cat_old``.
+"""
 _AROUND = "'\"`\u2018\u2019\u201c\u201d.,;:|"
 _LOOK_LIKE = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425"
@@ -35,14 +42,31 @@ def normal(text: str) -> str:
 def likeness(name: str) -> str:
     """Equal for names that a person takes for one.
 
-    Case, spaces, underscores, hyphens, invisible signs, letters of another script that look the same, quotes and
-    stops around it, and zeros before a number do not count.
+    Case, spaces, underscores, hyphens, invisible signs, accents, letters of another script that look the same,
+    quotes and stops around it, and zeros before a number do not count; nor what programs make of signs on their way
+    (``caf\u00c3\u00a9``, ``hot%20dog``, ``cats &amp; dogs``).
     """
-    text = name if name.isascii() else unicodedata.normalize("NFKC", name).translate(_LOOK_LIKE)
+    text = unquote(name) if "%" in name else name
+    text = html.unescape(text) if "&" in text else text
+    text = text if text.isascii() else _without_accents(_as_meant(text)).translate(_LOOK_LIKE)
     seen = "".join(sign for sign in text if unicodedata.category(sign) != "Cf").strip()
     seen = seen.strip(_AROUND) or seen
     plain = _SPACES.sub(" ", _IN_A_WORD.sub("", seen)).strip().casefold()
     return plain.lstrip("0") or "0" if plain.isdecimal() else plain
+
+
+def _as_meant(text: str) -> str:
+    """UTF-8 that somebody read as Western letters, read once more."""
+    for encoding in ("cp1252", "latin-1"):
+        with suppress(UnicodeError):
+            return text.encode(encoding).decode("utf-8")
+    return text
+
+
+def _without_accents(text: str) -> str:
+    """Latin letters without their accents; in other scripts these make another word."""
+    plain = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
+    return unicodedata.normalize("NFKC", plain)
 
 
 def alike(names: Iterable[str]) -> list[list[str]]:

@@ -36,6 +36,7 @@ NO_LABEL = frozenset(
             "<none>",
             "[none]",
         ),
+        *("#ref!", "#value!", "#name?", "#div/0!", "#null!", "#num!"),
         *("unlabeled", "unlabelled", "not labeled", "not labelled", "no label", "no_label", "nolabel"),
     ]
 )
@@ -53,6 +54,15 @@ SURE_SEPARATORS = ("|", ";")
 SEPARATORS = (*SURE_SEPARATORS, "\n", "\t", ",", "/", "\\", "+", "&", ":", " and ", " ", "_", "-")
 VECTORS = (",", ";", " ")
 """Between the ones and zeros of several classes."""
+_FORMULA = re.compile(r"=\s*[A-Z][A-Z.0-9]{1,30}\s*\(.*", re.DOTALL)
+_SHOWN = re.compile(
+    r"(?:(?:tf|torch)\.)?(?:tensor|array|EagerTensor)\((?P<array>.+?)(?:,\s*(?:dtype|device|shape)=.*)?\)"
+    r"|(?:np|numpy)\.\w{1,20}\((?P<scalar>.+)\)|(?P<bytes>b(?:'.*'|\".*\"))",
+    re.DOTALL,
+)
+"""What NumPy, PyTorch and Python show in place of a value: ``tensor(3)``, ``np.str_('cat')``, ``b'cat'``."""
+_EXPONENT = re.compile(r"-?[0-9]\.[0-9]{1,20}e[+-]?[0-9]{1,2}")
+"""A number as NumPy's savetxt writes it."""
 _FLOAT = re.compile(r"-?[0-9]{0,15}\.?[0-9]{1,15}")
 _WHOLE_FLOAT = re.compile(r"-?[0-9]{1,15}(\.0+)?")
 
@@ -84,6 +94,13 @@ def meaning(
         groups = alike(info.class_names)
         found.notes = [f"{_quoted(group)} look alike: {_number(group)} classes?" for group in groups]
         found.notes = _fewer(found.notes)
+        return found
+    formula = next(filter(_FORMULA.fullmatch, counts), None)
+    if formula is not None:
+        found.question = ImportRefusedError(
+            f"Labels are formulas of a spreadsheet ({printable(formula, 60)}); save the table with their values.",
+            field="label_column",
+        )
         return found
     _read_lists(counts, found)
     if found.question is not None:
@@ -131,7 +148,7 @@ def refusal(name: str, parts: Sequence[str]) -> str:
 
 def _leave_missing(single: Mapping[str, int], found: Meaning) -> None:
     """Names that stand for no label are none; asked about where numbers leave open whether one does."""
-    numbers = {_whole(name) for name in single if _WHOLE_FLOAT.fullmatch(name)}
+    numbers = {number for name in single if _WHOLE_FLOAT.fullmatch(number := _whole(name))}
     if numbers == {NO_NUMBER, "0", "1"}:
         found.question = ImportRefusedError(
             "Labels are -1, 0 and 1: -1 may be a class or no label. List the classes in a file of class names if "
@@ -155,7 +172,9 @@ def _leave_missing(single: Mapping[str, int], found: Meaning) -> None:
 
 
 def _whole(name: str) -> str:
-    """A whole number as pandas may write it, without its ``.0``."""
+    """A whole number as pandas or NumPy may write it, without its ``.0``; any other name as it is."""
+    if _EXPONENT.fullmatch(name) and float(name).is_integer():
+        return str(int(float(name)))
     return name.partition(".")[0] if _WHOLE_FLOAT.fullmatch(name) else name
 
 
@@ -191,10 +210,18 @@ def _read_lists(counts: Mapping[str, int], found: Meaning) -> None:
         else:
             found.called[name] = parts[0] if parts else None
     if found.called:
-        found.notes.append(f"Lists of one label are that label: {_quoted(list(found.called)[:3])}.")
+        what = (
+            "Values that a program shows"
+            if any(map(_SHOWN.fullmatch, found.called))
+            else "Lists of one label"
+        )
+        found.notes.append(f"{what} are that label: {_quoted(list(found.called)[:3])}.")
 
 
 def _listed(name: str) -> list[str] | None:
+    shown = _SHOWN.fullmatch(name)
+    if shown is not None:
+        return _of_shown(shown)
     if not (name[:1] in "[({" and name[-1:] in "])}"):
         return None
     # Python reads ['cat' 'dog'], as NumPy writes it, as one text.
@@ -217,6 +244,19 @@ def _listed(name: str) -> list[str] | None:
     return _distinct([normal("".join(part)) for part in parts])
 
 
+def _of_shown(shown: re.Match[str]) -> list[str] | None:
+    """The labels in what a program shows of a value; None where it is none of a label."""
+    inner = (shown["array"] or shown["scalar"] or shown["bytes"]).strip()
+    if inner.startswith(("[", "(")):
+        return _listed(inner)
+    try:
+        value = ast.literal_eval(inner)
+        value = value.decode() if isinstance(value, bytes) else value
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+    return [normal(str(value))] if isinstance(value, (str, int, float)) else None
+
+
 def _of_object(value: dict[object, object]) -> list[str]:
     """The keys that are set of ``{"cat": 1, "dog": 0}``; of any other object all that is in it."""
     if all(one in (0, 1) for one in value.values()):
@@ -232,7 +272,7 @@ def _distinct(names: list[str]) -> list[str]:
 def _read_whole_numbers(counts: Mapping[str, int], found: Meaning) -> None:
     """Class numbers of pandas beside an empty cell: 1.0 is the class 1, where every name is a whole number."""
     names = [name for name in counts if name not in found.several and name not in found.called]
-    if names and all(_WHOLE_FLOAT.fullmatch(name) for name in names):
+    if names and all(_WHOLE_FLOAT.fullmatch(_whole(name)) for name in names):
         found.called |= {name: _whole(name) for name in names if "." in name}
 
 

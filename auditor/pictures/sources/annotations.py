@@ -299,10 +299,16 @@ class Coco(Format):
                     "correct it."
                 ) from error
         self._has_boxes = any(one.get("bbox") for one in value["annotations"])
+        self._has_scores = any(isinstance(one.get("score"), (int, float)) for one in value["annotations"])
 
     def classes(self) -> tuple[str, ...] | None:
         """The categories in their order."""
         return tuple(self._names.values())
+
+    def remarks(self) -> list[str]:
+        """See ``Format``: whether a model may have made the annotations."""
+        said = "Its annotations have scores, as what a model says: are they the labels to audit?"
+        return [said] if self._has_scores else []
 
     def entries(self) -> Iterator[Entry]:
         """See ``Format``."""
@@ -434,6 +440,11 @@ class LabelStudio(Format):
             except ValueError as error:
                 problem = str(error)
             yield Entry(row, _picture_of(task["data"]), label, answers=answers, problem=problem)
+
+    def remarks(self) -> list[str]:
+        """See ``Format``: how many answers a reviewer refused."""
+        refused = sum(_is_refused(one) for task in self._tasks for one in _annotations_of(task))
+        return [f"{plural(refused, 'answer')} that a reviewer refused left out."] if refused else []
 
     def rewritten(self, outcome: Outcome) -> str:
         """See ``Format``: the answer changes; what several people answered stays, beside a truth of ours."""
@@ -646,11 +657,24 @@ def _annotations_key(task: dict[str, Any]) -> str:
     return "completions" if "completions" in task and "annotations" not in task else "annotations"
 
 
-def _results(task: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """(annotation, choice) of a task, the oldest annotation first; cancelled annotations say nothing."""
+def _annotations_of(task: Any) -> Iterator[dict[str, Any]]:
     annotations = task.get(_annotations_key(task)) if isinstance(task, dict) else None
     for annotation in annotations if isinstance(annotations, list) else []:
-        if isinstance(annotation, dict) and not annotation.get("was_cancelled"):
+        if isinstance(annotation, dict):
+            yield annotation
+
+
+def _is_refused(annotation: dict[str, Any]) -> bool:
+    """Return whether the last review of Label Studio Enterprise refused it."""
+    reviews = annotation.get("reviews")
+    last = reviews[-1] if isinstance(reviews, list) and reviews else None
+    return isinstance(last, dict) and last.get("accepted") is False
+
+
+def _results(task: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """(annotation, choice) of a task, the oldest annotation first; cancelled and refused ones say nothing."""
+    for annotation in _annotations_of(task):
+        if not annotation.get("was_cancelled") and not _is_refused(annotation):
             results = annotation.get("result")
             for result in results if isinstance(results, list) else []:
                 value = result.get("value") if isinstance(result, dict) else None

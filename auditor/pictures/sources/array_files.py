@@ -141,12 +141,14 @@ class ArraySource:
         if isinstance(value, bytes | str | np.bytes_ | np.str_):
             text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
             return text.strip() or None
-        if value != value or value == -1:
+        if value != value:
             return None
         if int(value) != value:
             raise ValueError(f"has the label {value:g}; give a class or a whole number")
         if self._names is None:
             return str(int(value))
+        if value == -1:
+            return None
         if not 0 <= value < len(self._names):
             raise ValueError(f"has the label {int(value)}, outside 0..{len(self._names) - 1}; correct it")
         return self._names[int(value)]

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import shutil
+import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.names import normal
 from auditor.ground.wording import plural
 from auditor.pictures.sources.annotations import RenamedSource
 from auditor.pictures.sources.folder import Listing
+from auditor.pictures.sources.formats import open_labels
 from auditor.pictures.sources.roots import Resolved
 from auditor.pictures.sources.rows import (
     Problem,
@@ -27,6 +32,10 @@ DEEPEST = 2
 """Folders that a text with labels may lie in."""
 ROWS_COMPARED, LONGEST_LINE = 1_000, 4_096
 MOST_NAMED = 3
+LABEL_FILES = (".json", ".jsonl", ".ndjson", ".manifest", ".xml", ".txt", ".xlsx")
+"""Endings of files that may hold labels beside pictures, apart from tables of text and Parquet."""
+MOST_READ = 20
+"""Of such files."""
 
 
 class WholeSource(RenamedSource):
@@ -92,6 +101,31 @@ def first_rows(source: Source) -> list[SourceRow]:
     """The first rows of a source that name a picture."""
     first = itertools.islice(source.rows(), ROWS_COMPARED)
     return [row for row in first if isinstance(row, SourceRow)]
+
+
+def is_form(name: str) -> bool:
+    """Return whether a table is called as Kaggle's form for answers, which holds no labels."""
+    return "submission" in name.lower()
+
+
+def label_files(listing: Listing, options: SourceOptions) -> Iterator[tuple[str, list[SourceRow]]]:
+    """Files of other tools beside the pictures, with the first rows that give one of these a label."""
+    tree, num_read = listing.tree, 0
+    for name, reason in tree.walk():
+        if reason is not None or not name.lower().endswith(LABEL_FILES) or listing.depth(name) > DEEPEST:
+            continue
+        num_read += 1
+        if num_read > MOST_READ:
+            return
+        with tempfile.TemporaryDirectory(prefix="label-auditor-") as folder:
+            file = Path(folder, name.rpartition("/")[2])
+            with suppress(ImportRefusedError, PathError, OSError), tree.open(name) as stream:
+                with file.open("wb") as copy:
+                    shutil.copyfileobj(stream, copy)
+                source = open_labels(file, replace(options, layout=None), Resolved(tree))
+                rows = [] if source is None else [row for row in first_rows(source) if row.label]
+                if rows:
+                    yield name, rows
 
 
 def rows_of(tree: Tree, name: str, images: Resolved, options: SourceOptions) -> list[SourceRow]:

@@ -76,6 +76,11 @@ _OF_A_MODEL = re.compile(
     r"(?:[a-z0-9]{1,20}_)?(?:pred|preds|predict|predicted|predictions?|y_?pred|y_?hat|inferred|inference|argmax|"
     r"top_?1|pseudo)(?:_?(?:labels?|class|classes|classname|class_name|category|name|id|idx|index|y))?"
 )
+_REVISED = re.compile(
+    r"(?:corrected|fixed|final|new|updated|revised|adjudicated|reviewed|old|original)_?"
+    r"(?:labels?|class|category|class_name)"
+)
+"""Columns of labels beside others, of which only a person knows which ones count."""
 _NUMBER = re.compile(r"(?<=[a-z])[ ._-]?[0-9]$", re.IGNORECASE)
 DATA_AS_HEADER = "its first row looks like data; add a header row such as filepath,label"
 TRUE_WORDS = frozenset(["1", "1.0", "true", "yes", "y", "t", "x"])
@@ -109,11 +114,12 @@ def find_column(columns: Iterable[str], usual: Sequence[str]) -> str | None:
 
 
 def is_label_name(column: str) -> bool:
-    """Return whether a column is called as labels are, also ``label2`` and ``label.1``; ``y`` may be a place
-    as well.
+    """Return whether a column is called as labels are, also ``label2``, ``label.1`` and ``corrected_label``; ``y``
+    may be a place as well.
     """
-    plain = _NUMBER.sub("", column.strip())
-    return plain.lower() != "y" and find_column([plain], LABEL_NAMES) is not None
+    plain = _NUMBER.sub("", column.strip()).lower()
+    is_revised = _REVISED.fullmatch(re.sub(r"[ .-]+", "_", plain)) is not None
+    return is_revised or (plain != "y" and find_column([plain], LABEL_NAMES) is not None)
 
 
 def is_of_model(column: str) -> bool:

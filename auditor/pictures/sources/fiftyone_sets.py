@@ -12,6 +12,7 @@ from auditor.bridges import fiftyone_door
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.vocabulary import REGRESSION
 from auditor.ground.wording import did_you_mean
+from auditor.pictures.sources.columns import is_of_model
 from auditor.pictures.sources.layout import is_split
 from auditor.pictures.sources.rows import (
     PathBook,
@@ -50,9 +51,8 @@ class FiftyOneSource:
         parts = {name: _part(str(kind), is_numeric=is_numeric) for name, kind in fields.items()}
         labels = [name for name, part in parts.items() if part is not None and name != "filepath"]
         named = [name for name in labels if "label" in str(parts[name])]
-        field = options.label_column or (
-            named[0] if len(named) == 1 and LABEL_FIELD not in labels else LABEL_FIELD
-        )
+        is_clear = len(named) == 1 and LABEL_FIELD not in labels and not is_of_model(named[0])
+        field = options.label_column or (named[0] if is_clear else LABEL_FIELD)
         _refuse_field(self._name, field, labels, what)
         _refuse_no_images(dataset, self._name)
         self._paths: list[str] = dataset.values("filepath")

@@ -30,6 +30,8 @@ from auditor.pictures.sources.trees import Images
 TABLES = (".csv", ".tsv", ".txt", ".xlsx")
 LINES = (".jsonl", ".ndjson", ".manifest")
 SPLIT_LIST = re.compile(r"partition|split", re.IGNORECASE)
+EXTRA = "Extra data"
+"""What Python says of a second object in a file of JSON."""
 MOST_BYTES = 2**31
 """Of a document."""
 
@@ -77,6 +79,8 @@ def annotation_format(file: Path, options: SourceOptions) -> Format | None:
     try:
         value = json.loads(text_of(file, most_bytes=MOST_BYTES))
     except (ValueError, RecursionError) as error:
+        if isinstance(error, json.JSONDecodeError) and _has_lines(error):
+            return _of_lines(file, options)
         raise ImportRefusedError(f"{file} is no JSON ({error}); export it again.") from error
     except OSError as error:
         if error.errno != errno.EFBIG:
@@ -99,6 +103,11 @@ def annotation_format(file: Path, options: SourceOptions) -> Format | None:
             "objects with a path and a label each; pandas writes one by to_json(orient='records')."
         )
     return found
+
+
+def _has_lines(error: json.JSONDecodeError) -> bool:
+    """Return whether a file of JSON goes on with another object on a line of its own."""
+    return error.msg == EXTRA and "\n" in error.doc[: error.pos]
 
 
 def _is_create_ml(value: object) -> bool:

@@ -20,6 +20,8 @@ from auditor.pictures.sources.arrow_files import INFO, SPLITS_OF, STATE, saved_f
 from auditor.pictures.sources.beside import (
     WholeSource,
     first_rows,
+    is_form,
+    label_files,
     refuse_lists,
     refuse_other_labels,
     rows_of,
@@ -151,6 +153,9 @@ def _class_folders(seen: Seen) -> Kind:
     def opened() -> Source:
         refuse_columns(seen.tree.root, "its classes are its folders", seen.options)
         _refuse_root(seen)
+        if layout is None and not isinstance(seen.tree, RemoteTree):
+            for name, rows in label_files(seen.listing, seen.options):
+                refuse_other_labels(seen.listing, name, rows)
         return FolderSource(seen.listing, reading)
 
     return Kind(what, LIKELY if layout is None else SAID, reading.because, opened)
@@ -179,7 +184,8 @@ def _table(seen: Seen) -> Kind | None:
         return None
     if len(tables) == 1 and not listing.num_pictures and isinstance(tree, ZipTree):
         return kind(tables[0], LIKELY, f"{tables[0]} is its only table")
-    found = {name: rows for name in tables if (rows := rows_of(tree, name, Resolved(tree), options))}
+    with_labels = [name for name in tables if not is_form(name)]
+    found = {name: rows for name in with_labels if (rows := rows_of(tree, name, Resolved(tree), options))}
     try:
         listing.reading(None)
     except ImportRefusedError as error:
@@ -376,7 +382,7 @@ def _explained(refusal: ImportRefusedError, seen: Seen) -> ImportRefusedError:
     place = _place(seen)
     base = seen.tree.base
     tables = [name for name in seen.ending((*TABLES, ".xlsx", *PARQUET)) if "/" not in name[len(base) :]]
-    tables.sort(key=lambda name: "submission" in name.lower())  # Kaggle's form for answers comes last
+    tables.sort(key=is_form)
     table = seen.root / tables[0] if tables else None
     if refusal.field is not None:  # a question, or parts of another layout
         refuse_columns(str(place), "its classes are its folders", seen.options)

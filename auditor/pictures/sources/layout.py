@@ -1,11 +1,12 @@
 """What a folder, zip or tar of pictures means as a whole: wrappers, splits and classes, read from names alone.
 
-``read`` asks one list of recognisers. Each looks at the folders that hold pictures and says what they mean, that it
-does not know them, or that a person has to say it; none opens a file.
+``read`` asks all recognisers. Each looks at the folders that hold pictures and says what they mean, that it does
+not know them, or that a person has to say it; the surest one counts, and none opens a file.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections import Counter
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from auditor.ground.errors import ImportRefusedError
+from auditor.ground.names import likeness
 from auditor.ground.wording import plural
 from auditor.pictures.sources.rows import printable
 
@@ -22,6 +24,9 @@ SPLITS = frozenset(["train", "training", "trainval", "val", "valid", "validation
 LAYOUTS = ("classes", "splits", "deepest")
 """What ``--layout`` answers: the first folders are the classes, or splits with the classes below them, or the
 classes are the folders that hold the pictures."""
+ANYTHING, NAMES, COPIES, PARTS, ELSEWHERE = range(5)
+"""How sure a recogniser is: of any folder a class, of names of splits, of the same pictures twice, of masks and
+files beside pictures, of folders that are parts of another task."""
 MOST_SHOWN = 5
 ENOUGH_PAIRS = 0.9
 """Of the masks in a folder: so many are called like a picture in the folder beside it."""
@@ -133,7 +138,26 @@ ROLES = {
     **dict.fromkeys(["annotations", "annotation", "ann", "labels", "label"], BOXES),
 }
 """Names of folders that are parts of a layout and no classes."""
-UNLABELED = frozenset(["unlabeled", "unlabelled", "no_label", "no label", "nolabel"])
+UNLABELED = frozenset(
+    [
+        *(
+            "unlabeled",
+            "unlabelled",
+            "no_label",
+            "no label",
+            "nolabel",
+            "unannotated",
+            "not labeled",
+            "not_labeled",
+        ),
+        *("to label", "to_label", "to be labeled", "unsorted", "to sort", "to_sort"),
+    ]
+)
+_UNNAMED = re.compile(
+    r"(?:new folder|untitled folder|untitled|neuer ordner|nouveau dossier|nueva carpeta|nuova cartella|nova pasta)"
+    r"(?: ?\(?\d{1,3}\)?)?"
+)
+"""What systems call a folder that nobody has named."""
 THUMBNAILS = frozenset(["thumbnails", "thumbnail", "thumbs", "thumb", "previews"])
 REMEDIES = {
     MASKS: "masks beside images: import them with the task segmentation",
@@ -258,6 +282,9 @@ class Reading:
         return is_flat and is_whole and self.inner is None
 
 
+Recogniser: TypeAlias = Callable[[Look, str | None], Reading | None]
+
+
 def tree_lines(found: Mapping[str | None, Mapping[str | None, int]]) -> list[str]:
     """A line for each split, None where there is none, with its classes and counts; the class None is no label."""
     said = []
@@ -288,6 +315,14 @@ def _plain(name: str) -> str:
     return "".join(sign for sign in signs if not unicodedata.combining(sign))
 
 
+def _splits_joined(names: Iterable[str]) -> bool:
+    """Return whether names join a split and a class: ``train_cat``, ``train_dog``, ``test_cat``, ``test_dog``."""
+    found = [_SPLIT_AND_MORE.fullmatch(_plain(name)) for name in names]
+    pairs = {(one[1], one[2]) for one in found if one is not None}
+    splits, classes = {split for split, _ in pairs}, {rest for _, rest in pairs}
+    return all(found) and len(splits) > 1 and len(pairs) > len(classes) > 1
+
+
 def _splits_among(names: list[str]) -> list[str]:
     """Those that are splits: by themselves, or together, as ``train_of mine`` and ``test_of mine``."""
     called = [name for name in names if is_split(name)]
@@ -314,15 +349,33 @@ def read(look: Look, layout: str | None) -> Reading:
         )
     wrapper = _wrapper(folders)
     inside = replace(look, folders=folders).below(wrapper)
-    for recognise in RECOGNISERS:
-        found = recognise(inside, layout)
-        if found is not None:
-            masks = frozenset((*wrapper, *one) for one in found.masks)
-            found = replace(found, wrapper=wrapper, counts=folders, masks=masks)
-            names = {part for folder in inside.folders for part in folder[:2] if layout != "classes"}
-            found = replace(found, without=frozenset(one for one in names if one.lower() in UNLABELED))
-            return found if layout is None else replace(found, because=f"said to be {layout}", is_sure=True)
-    raise AssertionError("the last recogniser takes everything")
+    found = _surest(inside, layout, RECOGNISERS)
+    masks = frozenset((*wrapper, *one) for one in found.masks)
+    found = replace(found, wrapper=wrapper, counts=folders, masks=masks)
+    names = {part for folder in inside.folders for part in folder[:2] if layout != "classes"}
+    found = replace(found, without=frozenset(one for one in names if one.lower() in UNLABELED))
+    return found if layout is None else replace(found, because=f"said to be {layout}", is_sure=True)
+
+
+def _surest(look: Look, layout: str | None, recognisers: Mapping[Recogniser, int]) -> Reading:
+    """The reading that is surest; of several as sure, a question comes before a reading.
+
+    Raises:
+        ImportRefusedError: the surest recogniser asks or refuses.
+    """
+    found: list[tuple[int, bool, str, Reading | ImportRefusedError]] = []
+    for recognise, confidence in recognisers.items():
+        said: Reading | ImportRefusedError | None
+        try:
+            said = recognise(look, layout)
+        except ImportRefusedError as refusal:
+            said = refusal
+        if said is not None:
+            found.append((confidence, isinstance(said, ImportRefusedError), recognise.__name__, said))
+    *_, best = max(found, key=lambda one: one[:3])
+    if isinstance(best, ImportRefusedError):
+        raise best
+    return best
 
 
 def _parts_of_tasks(look: Look, layout: str | None) -> Reading | None:
@@ -386,7 +439,7 @@ def _masks_among(look: Look, layout: str | None) -> Reading | None:
             field="layout",
         )
     found = _left(look, look.folders - Counter(path[:-1] for path in masks), layout)
-    return None if found is None else replace(found, masks=masks)
+    return replace(found, masks=masks)
 
 
 def _label_files(look: Look, layout: str | None) -> Reading | None:
@@ -419,6 +472,14 @@ def _views(look: Look, layout: str | None) -> Reading | None:
     return None
 
 
+def _unnamed(look: Look, layout: str | None) -> Reading | None:
+    """``New folder`` among classes: nobody said what it holds."""
+    there = {part for folder in look.folders for part in folder if _UNNAMED.fullmatch(part.lower().strip())}
+    if not there or layout is not None:
+        return None
+    raise _asked(look, f"nobody has named {printable(', '.join(sorted(there)), 60)}")
+
+
 def _thumbnails(look: Look, layout: str | None) -> Reading | None:
     """``thumbnails/`` beside classes or in them: small copies, where pictures elsewhere are called alike."""
     there = {part for folder in look.folders for part in folder if part.lower() in THUMBNAILS}
@@ -429,18 +490,16 @@ def _thumbnails(look: Look, layout: str | None) -> Reading | None:
     return _without(look, frozenset(name.lower() for name in there), layout)
 
 
-def _without(look: Look, aside: frozenset[str], layout: str | None) -> Reading | None:
+def _without(look: Look, aside: frozenset[str], layout: str | None) -> Reading:
     """The reading of what does not lie in folders of these names."""
     kept = {one: count for one, count in look.folders.items() if not aside & {part.lower() for part in one}}
-    found = _left(look, Counter(kept), layout)
-    return None if found is None else replace(found, aside=aside)
+    return replace(_left(look, Counter(kept), layout), aside=aside)
 
 
-def _left(look: Look, kept: Counter[Parts], layout: str | None) -> Reading | None:
+def _left(look: Look, kept: Counter[Parts], layout: str | None) -> Reading:
     """The reading of these folders alone."""
     inside = replace(look, folders=kept)
-    readings = (recognise(inside, layout) for recognise in (_splits, _splits_below, _classes))
-    return next((one for one in readings if one is not None), None)
+    return _surest(inside, layout, {one: RECOGNISERS[one] for one in OF_CLASSES})
 
 
 def _splits(look: Look, layout: str | None) -> Reading | None:
@@ -475,6 +534,11 @@ def _splits(look: Look, layout: str | None) -> Reading | None:
             rest = set().union(*(others for other, others in classes.items() if other != top))
             if len(names) == 1 and len(rest) > 1 and not names & rest:
                 raise _asked(look, f"{'/'.join((top, *inner[top], *names))} is a class of no other split")
+        named = [set(map(likeness, names)) for names in classes.values() if len(names) > 1]
+        if len(named) > 1 and all(
+            first.isdisjoint(second) for first, second in itertools.combinations(named, 2)
+        ):
+            raise _asked(look, "no class is in two of the splits")
         _refuse_doubtful(look, [folder for one in below.values() for folder in one.folders if folder])
     named = [names for names in classes.values() if names]
     because = f"{printable(', '.join(tops), 80)} are names of splits"
@@ -491,6 +555,8 @@ def _splits_below(look: Look, layout: str | None) -> Reading | None:
     """``cat/train/1.png``: a folder a split in each class."""
     seconds = {folder[1] for folder in look.folders if len(folder) > 1}
     if layout == "deepest" or len(seconds) < 2 or any(len(folder) < 2 for folder in look.folders):
+        return None
+    if _splits_among(list({folder[0] for folder in look.folders})):
         return None
     if not all(map(is_split, seconds)) or all(_PART.fullmatch(folder[0].lower()) for folder in look.folders):
         return None
@@ -512,6 +578,8 @@ def _classes(look: Look, layout: str | None) -> Reading:
         repeated = [name for name, count in common.items() if count > 1]
         if again or (len(repeated) > 1 and len(seconds) == len(tops) > 1):
             raise _asked(look)
+        if _splits_joined(tops):
+            raise _asked(look, "their names join a split and a class")
         _refuse_doubtful(look, list(look.folders))
     is_flat = all(len(folder) < 2 for folder in look.folders)
     return Reading(
@@ -523,18 +591,20 @@ def _classes(look: Look, layout: str | None) -> Reading:
     )
 
 
-RECOGNISERS: tuple[Callable[[Look, str | None], Reading | None], ...] = (
-    _parts_of_tasks,
-    _masks_below,
-    _masks_among,
-    _thumbnails,
-    _label_files,
-    _views,
-    _splits,
-    _splits_below,
-    _classes,
-)
-"""In the order in which they are asked: what is more special comes first."""
+RECOGNISERS: Mapping[Recogniser, int] = {
+    _classes: ANYTHING,
+    _label_files: PARTS,
+    _masks_among: PARTS,
+    _masks_below: PARTS,
+    _parts_of_tasks: ELSEWHERE,
+    _splits: NAMES,
+    _splits_below: NAMES,
+    _thumbnails: COPIES,
+    _unnamed: COPIES,
+    _views: COPIES,
+}
+"""All of them by their names, and how sure each is: none is asked before another."""
+OF_CLASSES = (_classes, _splits, _splits_below)
 
 
 def _refuse_doubtful(look: Look, folders: list[Parts]) -> None:

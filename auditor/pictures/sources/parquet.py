@@ -42,6 +42,7 @@ from auditor.pictures.sources.parquet_files import (
     open_columns,
     split_location,
 )
+from auditor.pictures.sources.refused import Refusals
 from auditor.pictures.sources.roots import images_at
 from auditor.pictures.sources.rows import (
     Outcomes,
@@ -120,6 +121,8 @@ class ParquetSource:
                 f"{name}: the annotators' columns declare other classes; write them alike."
             )
         self._split = find_column([one for one in columns if one not in (path, label, true)], SPLIT_NAMES)
+        believed = options.label_column is not None
+        self._refusals = Refusals(() if own or said else columns, label, is_believed=believed, is_kept=True)
         self.info = SourceInfo(
             kind=kind,
             root=self.tree.root if self.tree else str(root),
@@ -194,6 +197,7 @@ class ParquetSource:
                 is_missing = isinstance(error, MissingError)
                 return Problem(file.name, row, f"{printable(path)} {error}", is_missing)
         try:
+            self._refusals.is_refused(row, cells)
             label, true = (
                 None if column is None else self._class_of(column, cells[column])
                 for column in (self.info.label_column, self.info.true_label_column)
@@ -267,6 +271,10 @@ class ParquetSource:
                 f"{column} is {printable(label, 60)!r}, which is not a declared class; correct it"
             )
         return names[place]
+
+    def remarks(self) -> list[str]:
+        """Return which labels are kept, though a column refuses them."""
+        return list(self._refusals.remarks())
 
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
         """See ``Source``: the bytes, streamed in row order; paths where the column holds paths."""

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from auditor.ground.wording import plural
-from auditor.pictures.sources.columns import find_column
+from auditor.pictures.sources.columns import FALSE_WORDS, TRUE_WORDS, find_column
 from auditor.pictures.sources.rows import printable
 
-ACCEPTED = {"answer": "accept", "assignmentstatus": "Approved"}
-"""Columns of Prodigy and of Mechanical Turk, which mean nothing else, and what they say of a label that counts."""
+ACCEPTED = {"answer": "accept", "assignmentstatus": "Approved", "assignment:status": "APPROVED"}
+"""Columns of Prodigy, Mechanical Turk and Toloka, which mean nothing else: what they say of a label that counts."""
 STATUSES = (
     *("status", "label_status", "annotation_status", "review_status", "reviewstatus", "task_status"),
     *("state", "review_state", "review_result", "review", "qa", "qa_status", "decision"),
 )
 """Columns that may speak of the label, or of what the picture shows."""
+REFUSING = (
+    *("rejected", "reject", "skipped", "skip", "ignored", "ignore"),
+    *("deleted", "discarded", "excluded", "invalid"),
+)
+ACCEPTING = ("approved", "accepted")
+"""Columns of yes and no about the label, also with ``is_`` before them."""
 REFUSED = frozenset(
     [
         *("reject", "rejected", "refused", "declined", "disapproved", "invalid", "wrong", "incorrect"),
@@ -27,12 +33,21 @@ REFUSED = frozenset(
 class Refusals:
     """Tells of a row whether its label is refused, by a column beside it."""
 
-    def __init__(self, columns: Iterable[str], label: str | None, *, is_believed: bool) -> None:
-        """``is_believed``: a person named the column of labels, thus takes them whatever a column may say."""
+    def __init__(
+        self, columns: Iterable[str], label: str | None, *, is_believed: bool, is_kept: bool = False
+    ) -> None:
+        """``is_believed``: a person named the column of labels, thus takes them whatever a column may say.
+
+        ``is_kept``: labels that a known tool refused are asked about as any others, for the source has no place
+        where an export could say that they count after all.
+        """
         rest = [column for column in columns if column != label]
-        self.column = find_column(rest, tuple(ACCEPTED))
+        of_tools = find_column(rest, tuple(ACCEPTED))
+        self.column = None if is_kept else of_tools
         """The one of a known tool."""
-        self._doubtful = find_column(rest, STATUSES)
+        flags = tuple(f"{before}{one}" for before in ("", "is_") for one in (*REFUSING, *ACCEPTING))
+        doubtful = find_column(rest, STATUSES if label is None else (*STATUSES, *flags))
+        self._doubtful = of_tools if is_kept and of_tools is not None else doubtful
         self._is_believed = is_believed
         self._found: dict[tuple[str, str], set[int]] = {}
 
@@ -71,5 +86,7 @@ class Refusals:
 def _refusing(cells: Mapping[str, object], column: str | None) -> str:
     """The cell in lower case where it refuses; else empty."""
     said = cells.get(column) if column is not None else None
-    word = said.strip().lower() if isinstance(said, str) else ""
-    return word if word in REFUSED else ""
+    word = "" if said is None or column is None else str(said).strip().lower()
+    flag = (column or "").strip().lower().removeprefix("is_")
+    is_no = (flag in REFUSING and word in TRUE_WORDS) or (flag in ACCEPTING and word in FALSE_WORDS - {""})
+    return word if word in REFUSED or is_no else ""

@@ -52,10 +52,12 @@ from auditor.pictures.sources.rows import (
 )
 from auditor.pictures.sources.trees import Images, MissingError, PathError, ZipTree
 
+INDEX = "Unnamed: 0"
+"""The column without a name that pandas writes before the others."""
 ONES, ZEROS = ("1", "1.0", "true", "yes"), ("", "0", "0.0", "-1", "-1.0", "false", "no")
 NO_CLASS = ("trusted", "fold", "is_valid", "id", "index", *SPLIT_NAMES)
 """Columns that stand for no class, whatever they hold."""
-NO_LABEL = (
+NO_LABEL = (  # with NO_LABEL_ENDING: columns that are no labels, though there is no other one beside the paths
     *(
         "fold",
         "is_valid",
@@ -71,6 +73,11 @@ NO_LABEL = (
     ),
     *("score", "scores", "confidence", "probability", "prob", "loss", "weight"),
     *("timestamp", "md5", "hash", "sha256", "license", "source", "author", *SPLIT_NAMES),
+)
+NO_LABEL_ENDING = re.compile(
+    r".*(?:md5|sha1|sha256|hash|checksum|md5sum|sha256sum|uuid|guid|url|uri)"
+    r"|(?:patient|user|subject|session|sample|case|study|series|lesion|group|camera|frame|video|scene|site|slide|worker|"
+    r"hit|task|row|image|img|file|picture|photo|upload|dataset|batch)[ _-]?(?:id|no|nr|num|number|idx|index)"
 )
 BOXES = (
     {"xmin", "ymin", "xmax", "ymax"},
@@ -118,7 +125,7 @@ class TableSource:
             header, annotators = self._table.columns, self._table.annotators
         own = is_own_export(header)
         header = [unquoted(column) for column in header] if own else header
-        path = choose_column(name, header, "path", options.path_column, PATH_NAMES + ID_NAMES)
+        path = choose_column(name, header, "path", self._path(header, options), PATH_NAMES + ID_NAMES)
         self._header_cells = header
         self._at = {column: place for place, column in enumerate(header)}
         self._twins: dict[str, dict[str, str]] = {}
@@ -148,6 +155,14 @@ class TableSource:
             is_own_export=own,
             encoding=options.encoding,
         )
+
+    def _path(self, header: Sequence[str], options: SourceOptions) -> str | None:
+        """The column of paths that is named, or pandas' index where its cells name pictures."""
+        if options.path_column is not None or find_column(header, PATH_NAMES + ID_NAMES) is not None:
+            return options.path_column
+        first = next(iter(self._table.records()), None)
+        is_index = header[0] == INDEX and first is not None and looks_like_data(first.cells[:1])
+        return INDEX if is_index else None
 
     def _labels(self, path: str, options: SourceOptions) -> tuple[str | None, tuple[str, ...]]:
         """(the column of labels, ()), or (None, the columns of ones and zeros that stand for a class each)."""
@@ -358,7 +373,8 @@ class TableSource:
 
 def _is_no_label(column: str) -> bool:
     """Return whether a column is no label, though there is no other one beside the paths."""
-    return column.strip().lower() in NO_LABEL or is_of_model(column)
+    plain = column.strip().lower()
+    return plain in NO_LABEL or NO_LABEL_ENDING.fullmatch(plain) is not None or is_of_model(column)
 
 
 def _is_no_class(column: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import tempfile
 import unicodedata
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.cli.commands import cli
+from auditor.pictures.sources import layout
 from auditor.pictures.sources.layout import is_split
 from tests.auditor.importing.world.cases import (
     ARCHIVES,
@@ -105,6 +107,17 @@ def test_open_here__reads_each_row_the_same_or_asks_wherever_it_lies(tmp_path: P
     other = wrapped(encoded_anew(renamed(case, prefix), how), "data", "My set")
     found = outcome(other, tmp_path)
     assert not found.meant or found.meant == case.wanted, found.said
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_recognisers__have_no_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    shuffled = list(layout.RECOGNISERS.items())
+    random.Random(seed).shuffle(shuffled)
+    monkeypatch.setattr(layout, "RECOGNISERS", dict(shuffled))
+    for number, case in enumerate(one for one in ALL if one.family.startswith(("Folders", "Kaggle"))):
+        found = outcome(case, tmp_path / str(number))
+        assert found.meant == case.wanted, case.name
+        assert case.asks.lower() in found.said.lower()
 
 
 @pytest.mark.parametrize("case", FOLDERS, ids=str)

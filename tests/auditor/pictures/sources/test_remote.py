@@ -25,9 +25,10 @@ from auditor.ground.errors import ImportRefusedError
 from auditor.importing.imports import BadRowsError, import_dataset, preview
 from auditor.outputs import export
 from auditor.pictures import cache
-from auditor.pictures.sources import addresses
+from auditor.pictures.decoding import ORIENTATION
+from auditor.pictures.sources import SourceOptions, SourceRow, addresses, open_here, read_bytes
 from auditor.pictures.sources import web as web_client
-from auditor.pictures.sources.remote import RemoteTree
+from auditor.pictures.sources.remote import HEAD_BYTES, RemoteTree
 from auditor.review import decisions
 from tests.auditor.pictures.sources.test_containers import hugging_face, picture, write_shard
 from tests.helpers import free_port
@@ -47,11 +48,32 @@ def write_photos(folder: Path) -> None:
     (folder / "photos" / "labels.csv").write_text("\n".join(["path,label", *lines]) + "\n")
     rows = [json.dumps({"file_name": path, "label": path[:3]}) for path in paths]
     (folder / "photos" / "metadata.jsonl").write_text("\n".join(rows) + "\n")
+    write_turned(folder / "turned")
     (folder / "hub").mkdir()
     hugging_face(range(NUM)).to_parquet(folder / "hub" / "train-00000-of-00001.parquet")
     (folder / "shards").mkdir()
     write_shard(folder / "shards" / "train-0.tar", range(4))
     write_shard(folder / "shards" / "train-1.tar", range(4, NUM))
+
+
+def write_turned(folder: Path) -> None:
+    """Two photos that EXIF turns, larger than what is read of a header, and a box round a white square in each."""
+    folder.mkdir()
+    exif = Image.Exif()
+    exif[ORIENTATION] = 6
+    for at in range(2):
+        pixels = np.random.default_rng(at).integers(0, 100, (300, 400, 3), dtype=np.uint8)
+        pixels[20:60, 30:110] = 255
+        Image.fromarray(pixels).save(folder / f"{at}.jpg", quality=98, exif=exif)
+        assert (folder / f"{at}.jpg").stat().st_size > HEAD_BYTES
+    value = {
+        "images": [{"id": at, "file_name": f"{at}.jpg"} for at in range(2)],
+        "annotations": [
+            {"id": n, "image_id": n, "category_id": n, "bbox": [38, 28, 64, 24]} for n in range(2)
+        ],
+        "categories": [{"id": 0, "name": "a"}, {"id": 1, "name": "b"}],
+    }
+    (folder / "boxes.json").write_text(json.dumps(value))
 
 
 @pytest.fixture(scope="module")
@@ -190,6 +212,19 @@ def test_export__a_table_at_an_address_goes_out_in_its_form(home: Path, tmp_path
     export.export("set", tmp_path / "cleaned.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "cleaned.jsonl").read_text().splitlines()]
     assert [row["label"] for row in rows] == ["dog", "dog", "cat", "dog", "cat", "dog"]
+
+
+def test_address__boxes_of_turned_pictures_are_asked_about_and_follow_them(place: str) -> None:
+    source = f"{place}/turned/boxes.json"
+    with pytest.raises(ImportRefusedError, match="2 pictures such as 0.jpg: EXIF turns them"):
+        list(open_here(source, SourceOptions(boxes=True)).rows())
+    opened = open_here(source, SourceOptions(boxes=True, masks_on="stored"))
+    rows = [row for row in opened.rows() if isinstance(row, SourceRow)]
+    assert len(rows) == 2
+    for row in rows:
+        cut = np.asarray(Image.open(io.BytesIO(read_bytes(opened.info.root, row.location))))
+        assert cut.shape[:2] == (64, 24)
+        assert cut.min() > 200
 
 
 def test_root__may_be_an_address(home: Path, tmp_path: Path, place: str) -> None:

@@ -54,7 +54,7 @@ class Judge {
     const focused = this.actions.contains(this.active) ? this.active.dataset.action : null;
     const answers = this.item ? this.data.actions : [];
     this.actions.replaceChildren(...[
-      ...answers.map(({ id, button, tone }) => this.button(id, button, () => this.answer(id), tone)),
+      ...answers.map(({ id, button, tone }) => this.button(id, button, () => this.answer(id), ["keep", "relabel"].includes(tone) ? `${tone} large` : tone)),
       el("span", { class: "gap" }),
       this.last ? this.button("undo", "Undo", () => this.undo()) : null,
       actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys", "data-action": "keys" }),
@@ -83,10 +83,14 @@ class Judge {
       item.question ? el("div", { class: "mask-head", text: item.question }) : null,
       item.sides ? el("div", { class: "sides" }, item.sides.map((one) => this.side(one))) : null,
       "number" in item ? this.form(item.number) : null,
+    ];
+    // What it is compared with stands below the photo, which is wider than high.
+    const seen = [
+      el("div", { class: "pane" }, this.picture(item)),
       item.alike ? el("div", { class: "both" }, item.alike.map((one) => this.alike(one))) : null,
     ];
-    this.stage.replaceChildren(el("div", { class: "judge" }, [
-      el("div", { class: "pane" }, this.picture(item)),
+    this.stage.replaceChildren(el("div", { class: `judge ${item.alike ? "compared" : ""}` }, [
+      el("div", {}, seen.filter(Boolean)),
       el("div", { class: "question" }, said.filter(Boolean)),
     ]));
     // Who types one number after the other stays in the field; beside a suggestion keys come next.

@@ -2,6 +2,9 @@
 // What leaves this component is the selected region in the map's own coordinates; the server turns it into
 // sample ids, so that a selection can never point at the wrong row.
 
+const MARGIN = 18; // pixels around the whole map
+const MOST_SHAPES = 4000;
+
 class EmbeddingMap {
   constructor(root) {
     this.canvas = el("canvas", { tabindex: "0", role: "img", "aria-label": "Map of the embedding", "data-testid": "map" });
@@ -211,7 +214,7 @@ class EmbeddingMap {
         if (y[i] < low) low = y[i];
         if (y[i] > high) high = y[i];
       }
-      const base = Math.min(width, height) / 65535;
+      const base = Math.max(1, Math.min(width, height) - 2 * MARGIN) / 65535; // the outermost points are whole, with their rings
       const scale = 0.94 * Math.min(width / Math.max(1, right - left), height / Math.max(1, high - low)) / base;
       this.view = { scale: Math.min(80, scale), x: (left + right) / 2 - 32768, y: (low + high) / 2 - 32768 };
     }
@@ -247,7 +250,7 @@ class EmbeddingMap {
 
   frame() {
     const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
-    const base = Math.min(width, height) / 65535;
+    const base = Math.max(1, Math.min(width, height) - 2 * MARGIN) / 65535; // the outermost points are whole, with their rings
     const k = base * this.view.scale;
     return { k, left: width / 2 - (32768 + this.view.x) * k, top: height / 2 - (32768 - this.view.y) * k, width, height };
   }
@@ -287,24 +290,42 @@ class EmbeddingMap {
     // Dots are written as pixels: a hundred thousand of them take milliseconds, and half a second as shapes.
     const image = context.createImageData(width, height);
     const pixels = new Uint32Array(image.data.buffer);
-    const [rings, marked] = [[], []];
+    const [rings, marked, shapes] = [[], [], count <= MOST_SHAPES ? new Map() : null];
     for (const [group, members] of this.groups) {
       if (this.hidden.has(group)) continue;
       const tone = pixelOf(this.colourOf(group), group === 65535 ? 0.35 : 0.75);
+      shapes?.set(group, []);
       for (const i of members) {
         const px = left + x[i] * k;
         const py = top + (65535 - y[i]) * k;
         if (px < -9 || py < -9 || px > frame.width + 9 || py > frame.height + 9) continue;
         if (issue[i]) rings.push([px, py, group]);
         if (this.selected.has(sample[i])) marked.push([px, py]);
-        fillDot(pixels, width, height, Math.round(px * ratio - size / 2), Math.round(py * ratio - size / 2), size, tone);
+        if (shapes) shapes.get(group).push([px, py]);
+        else fillDot(pixels, width, height, Math.round(px * ratio - size / 2), Math.round(py * ratio - size / 2), size, tone);
       }
     }
     this.paintRings(pixels, width, height, rings, dot / 2 + 2.5, ratio);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.putImageData(image, 0, 0);
+    if (shapes) this.paintShapes(context, shapes, dot / 2);
     this.paintPolygon(context);
     this.paintMarked(context, marked, dot / 2 + 6);
+  }
+
+  // Few dots have a smooth edge, below the rings.
+  paintShapes(context, shapes, radius) {
+    context.globalCompositeOperation = "destination-over";
+    for (const [group, dots] of shapes) {
+      context.globalAlpha = group === 65535 ? 0.35 : 0.75;
+      context.fillStyle = this.colourOf(group);
+      for (const [px, py] of dots) {
+        context.beginPath();
+        context.arc(px, py, radius, 0, 2 * Math.PI);
+        context.fill();
+      }
+    }
+    Object.assign(context, { globalAlpha: 1, globalCompositeOperation: "source-over" });
   }
 
   // What is selected in the grid beside the map.

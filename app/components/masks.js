@@ -158,8 +158,12 @@ class MaskBench {
     const share = (pixels, of) => `${(100 * pixels) / of}%`;
     const style = `width:${share(width, wide)};height:${share(height, tall)};left:${share(-left, wide)};top:${share(-top, tall)}`;
     const sources = [this.server.image(sample, 1024), this.layerOf(sample, name)];
+    const frame = `left:${share(x1 * width - left, wide)};top:${share(y1 * height - top, tall)};width:${share((x2 - x1) * width, wide)};height:${share((y2 - y1) * height, tall)}`;
     return el("figure", {}, [
-      el("span", { class: `close-up ${name}`, style: `aspect-ratio:${wide} / ${tall}` }, sources.map((src) => el("img", { src, alt: "", style, decoding: "sync" }))), el("figcaption", { text }),
+      el("span", { class: `close-up ${name}`, style: `aspect-ratio:${wide} / ${tall}` }, [
+        ...sources.map((src) => el("img", { src, alt: "", style, decoding: "sync" })), el("i", { style: frame }),
+      ]),
+      el("figcaption", { text }),
     ]);
   }
 

@@ -85,10 +85,12 @@ def move_cells(moves: Sequence[Move], names: Sequence[str | None]) -> pd.DataFra
     cells = []
     for given, right in itertools.product(rows, columns):
         move = by_pair.get((given, right)) or Move(given, right, 0, 0)
-        parts = [f"✓{move.found:,}"] * bool(move.found) + [f"{move.suspected:,}"] * bool(move.suspected)
+        parts = [f"{move.suspected:,}"] * bool(move.suspected) + [f"{move.found:,} ✓"] * bool(move.found)
         span = "{:,} to {:,}".format(*move.interval) if move.interval is not None else ""
         number = move.found + move.suspected
-        cells.append((names[given], names[right], move.found, move.suspected, number, " ".join(parts), span))
+        cells.append(
+            (names[given], names[right], move.found, move.suspected, number, " + ".join(parts), span)
+        )
     return pd.DataFrame(cells, columns=["given", "right", "found", "suspected", "number", "text", "all"])
 
 
@@ -116,7 +118,7 @@ def move_chart(cells: pd.DataFrame, tones: Tones = LIGHT) -> Any:
     )
     scale = alt.Scale(domain=[0, max(1, int(cells.number.max()))], range=[tones.little, tones.much])
     tint = alt.Color("number:Q", scale=scale, legend=None)
-    boxes = base.mark_rect(stroke="#8886", cursor="pointer").encode(
+    boxes = base.mark_rect(stroke="#8883", cursor="pointer").encode(
         color=alt.condition("datum.number > 0", tint, alt.value("transparent"))
     )
     layers = [boxes.add_params(pick)]

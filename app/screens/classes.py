@@ -62,9 +62,7 @@ def draw_matrix(dataset: Dataset, moves: list[statements.Move]) -> None:
         draw_pairs(dataset.class_names, moves)
     with matrix:
         left_out = " Classes without any are left out." if len(dataset.classes) > charts.MOST_CLASSES else ""
-        st.caption(
-            f"Suspects, and with a ✓ labels that people found wrong. A cell leads to its suspects.{left_out}"
-        )
+        st.caption(f"Suspects + labels that people found wrong (✓). A cell leads to its suspects.{left_out}")
         seen = st.altair_chart(
             charts.move_chart(charts.move_cells(moves, names), charts.tones()),
             on_select="rerun",

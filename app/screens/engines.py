@@ -95,7 +95,7 @@ def draw_agreement(view: View) -> None:
         )
         choose_runs(view)
         return
-    words_of_it, matrix = st.columns([2, 3], gap="large")
+    matrix, words_of_it = st.columns([3, 2], gap="large")
     with words_of_it:
         st.markdown(plain(said))
         choose_runs(view)

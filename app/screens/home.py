@@ -44,6 +44,7 @@ def draw_dataset(seen: Status, *, as_row: bool) -> None:
         if as_row:
             head.markdown(f"**{plain(row.name)}** &ensp; {plain(step.sentence)}")
         else:
+            head = head.container(gap="xxsmall", key=f"home_head_{row.id}")
             head.subheader(plain(row.name), anchor=False)
             head.markdown(plain(step.sentence))
         if sign_in.opens(step.page) and action.button(
@@ -59,6 +60,7 @@ def draw_dataset(seen: Status, *, as_row: bool) -> None:
                 "", icon=":material/more_horiz:", key=f"home_more_{row.id}", help="Rename or delete"
             ):
                 draw_changes(row)
+        head.caption(" · ".join(facts(seen)), help=seen.left.sentence if seen.left else None)
         with shown():
             if as_row:
                 with thumbs:
@@ -67,9 +69,6 @@ def draw_dataset(seen: Status, *, as_row: bool) -> None:
                 worst.draw_some(row, WORST)
             else:
                 worst.draw(row, seen.finished, WORST)
-        (head if as_row else st).caption(
-            " · ".join(facts(seen)), help=seen.left.sentence if seen.left else None
-        )
 
 
 def facts(seen: Status) -> list[str]:

@@ -7,13 +7,17 @@ from functools import partial
 import streamlit as st
 
 from app import components
-from app.panels import random_looks, statements
-from app.session import next_steps, readers, state
+from app.panels import random_looks, statements, worst
+from app.session import next_steps, readers, state, words
 from app.session.failures import shown
+from auditor.catalog import reviews
+from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import PROMISES, RATE
 from auditor.results import settle
 from auditor.review import blind, drawing
+
+MOST_WRONG = 12
 
 
 def choose_purpose(dataset: Dataset, key: str, size: int) -> str:
@@ -76,6 +80,23 @@ def next_step(dataset: Dataset, audit: Audit | None) -> None:
                     st.rerun()
 
 
+def draw_wrong(dataset: Dataset) -> None:
+    """Draw some of the labels that random samples showed to be wrong: what the share above is made of."""
+    given, names = readers.given_labels(dataset), dataset.class_names
+    seen = {
+        sample: row.label
+        for (_, sample), row in ask(reviews.verdicts, dataset.id).items()
+        if row.label is not None and row.label != given[sample]
+    }
+    if not seen:
+        return
+    st.markdown(
+        f"**{words.plural(len(seen), 'label')} found wrong**: :orange[given label] → :blue[what it shows]"
+    )
+    shown_first = [(one, names[given[one]], names[label]) for one, label in list(seen.items())[:MOST_WRONG]]
+    worst.row(dataset, shown_first, key="verify_wrong")
+
+
 dataset, bar = state.screen("Verify")
 audit = state.chosen_audit(dataset)
 drawn = drawing.num_drawn(dataset.id)
@@ -109,3 +130,4 @@ with shown():
             statements.so_far(dataset, audit, judged=judged)
     else:
         statements.picture(dataset, audit, partial(next_step, dataset, audit), judged=judged)
+        draw_wrong(dataset)

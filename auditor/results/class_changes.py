@@ -57,8 +57,10 @@ def merge(dataset_name: str, class_name: str, into: str, *, reviewer: str) -> No
         _log(open_session, dataset, reviewer, dataset.class_names, kind="merge", label=label, into=other)
 
 
-def split(dataset_name: str, class_name: str, new_name: str, samples: Sequence[int], *, reviewer: str) -> int:
-    """Move samples of a class into a new one, as a decision to relabel each; returns how many.
+def split(
+    dataset_name: str, class_name: str, new_name: str, samples: Sequence[int], *, reviewer: str
+) -> None:
+    """Move samples of a class into a new one, as a decision to relabel each.
 
     Engines learn the new class in the next audit, from these decisions.
 
@@ -87,11 +89,10 @@ def split(dataset_name: str, class_name: str, new_name: str, samples: Sequence[i
             source="bulk",
             batch=batch,
         )
-    return len(chosen)
 
 
-def undo(dataset_name: str, *, reviewer: str) -> dict[str, Any]:
-    """Take back the last change that stands; returns it.
+def undo(dataset_name: str, *, reviewer: str) -> None:
+    """Take back the last change that stands.
 
     Decisions that were taken since stay. A split's own are taken back, and later ones that name its class mean the
     one that it was split from.
@@ -109,7 +110,6 @@ def undo(dataset_name: str, *, reviewer: str) -> dict[str, Any]:
         if last["kind"] == "split":
             decisions.take_back(open_session, dataset.id, last["batch"], reviewer)
         _log(open_session, dataset, reviewer, names, kind="undo")
-    return last
 
 
 def members(open_session: Session, dataset: Dataset, label: int) -> list[int]:

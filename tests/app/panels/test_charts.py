@@ -67,7 +67,7 @@ def test_bands__a_row_an_epoch_and_kind_and_none_for_a_kind_that_nobody_is() -> 
 def test_move_cells__a_row_of_the_matrix_is_a_given_label() -> None:
     moves = [Move(1, 0, 2, 3, (4, 9)), Move(0, 1, 0, 1)]
     cells = charts.move_cells(moves, ["cat", "dog"]).set_index(["given", "right"])
-    assert cells.loc[("dog", "cat")].tolist() == [2, 3, 5, "✓2 3", "4 to 9"]
+    assert cells.loc[("dog", "cat")].tolist() == [2, 3, 5, "3 + 2 ✓", "4 to 9"]
     assert cells.loc[("cat", "dog")].tolist() == [0, 1, 1, "1", ""]
     assert cells.loc[("cat", "cat")].number == 0
     many = charts.move_cells([*moves, Move(250, 7, 0, 9)], [f"class {i}" for i in range(300)])

@@ -181,6 +181,18 @@ def test_suspects__leads_to_verify_until_something_is_drawn() -> None:
 
 
 @pytest.mark.usefixtures("copied_home")
+def test_verify__shows_the_pictures_whose_labels_were_found_wrong() -> None:
+    verify_sixty()
+    with session() as open_session:
+        given = datasets.given_labels(open_session, 1)
+        verdicts = {sample: row.label for (_, sample), row in reviews.verdicts(open_session, 1).items()}
+    wrong = [i for i, label in verdicts.items() if label not in (None, given[i])]
+    app = open_page("verify", reviewer="Ada")
+    assert f"**{len(wrong)} labels found wrong**" in texts(app)
+    assert 0 < len(app.get("image")) == min(12, len(wrong))
+
+
+@pytest.mark.usefixtures("copied_home")
 def test_verify__draws_at_random_and_shows_what_is_known() -> None:
     app = open_page("verify", reviewer="Ada")
     app.number_input(key="verify_size").set_value(12).run()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -267,6 +268,62 @@ def test_split__is_undone_with_later_words_and_split_again(home: Path, tmp_path:
     assert cleaned(tmp_path) == ["lion", "lion", *PETS[2:]], "what was said of it comes back with it"
     code, _, err = run("classes", "pets", "--split", "dog", "lion", "--samples", tmp_path / "some.csv")
     assert (code, "sample 0 is not" in err) == (1, True)
+
+
+def test_split__undone_leaves_its_class_to_the_one_that_it_was_split_from(home: Path, tmp_path: Path) -> None:
+    auditor.import_dataset(table_of(tmp_path / "source"), name="pets")
+    given, dataset_id = auditor.open("pets").samples().given_label.tolist(), auditor.open("pets").table.id
+    cat, dog = given.index("cat"), given.index("dog")
+    class_changes.split("pets", "cat", "lion", [cat, cat], **ANN)
+    (said,) = decisions.log_frame(dataset_id).itertuples()
+    assert (said.sample_id, said.reviewer, said.source) == (cat, "ann", "bulk")
+    class_changes.undo("pets", **ANN)
+    assert decisions.outcomes(dataset_id) == {}
+    with pytest.raises(ReviewError, match="has a class 'lion' already"):
+        class_changes.split("pets", "dog", "lion", [dog], **ANN)
+    class_changes.split("pets", "cat", " lion ", [cat], **ANN)
+    assert auditor.open("pets").class_names == ["cat", "dog", "fox", "kitten", "lion"]
+    class_changes.undo("pets", **ANN)
+    class_changes.split("pets", "cat", "tiger", [cat], **ANN)
+    assert auditor.open("pets").class_names[-1] == "tiger"
+
+
+def test_split__of_what_people_made_of_the_class_not_of_what_they_took_out(
+    home: Path, tmp_path: Path
+) -> None:
+    auditor.import_dataset(table_of(tmp_path / "source"), name="pets")
+    pets = auditor.open("pets")
+    given = pets.samples().given_label.tolist()
+    cat, other_cat, fox = given.index("cat"), given.index("cat", 1 + given.index("cat")), given.index("fox")
+    pets.review(fox, "relabel", label="cat", **ANN)
+    pets.review(other_cat, "exclude", **ANN)
+    with pytest.raises(ReviewError, match=f"sample {other_cat} is not"):
+        class_changes.split("pets", "cat", "lion", [cat, other_cat], **ANN)
+    class_changes.split("pets", "cat", "lion", [cat, fox], **ANN)
+    lion = auditor.open("pets").class_names.index("lion")
+    assert [decisions.outcomes(pets.table.id)[one].label for one in (cat, fox)] == [lion, lion]
+
+
+@pytest.mark.parametrize("content", ["sample_id\n", "sample_id\nx\n", "number\n1\n"])
+def test_samples_in__refuses_a_table_without_numbers_of_samples(tmp_path: Path, content: str) -> None:
+    (tmp_path / "some.csv").write_text(content)
+    with pytest.raises(ReviewError, match="needs a column sample_id"):
+        class_changes.samples_in(tmp_path / "some.csv")
+
+
+def test_sentences__say_what_changed_who_did_it_and_when(home: Path, tmp_path: Path) -> None:
+    auditor.import_dataset(table_of(tmp_path / "source"), name="pets")
+    pets = auditor.open("pets")
+    pets.merge_classes("kitten", "cat", reviewer=" ann ")
+    pets.rename_class("dog", "hound", reviewer="bob")
+    pets.split_class("fox", "vixen", [pets.samples().given_label.tolist().index("fox")], reviewer="ann")
+    told = r"kitten merged into cat \(ann, T\);dog renamed hound \(bob, T\);vixen split from fox \(ann, T\)"
+    said = ";".join(pets.class_changes())
+    assert re.fullmatch(told.replace("T", r"\d{4}-\d\d-\d\d \d\d:\d\d UTC"), said)
+    with pytest.raises(ReviewError, match="needs the name of whoever makes it"):
+        class_changes.undo("pets", reviewer=" ")
+    with pytest.raises(ReviewError, match="has no class 'cta'; did you mean"):
+        class_changes.rename("pets", "cta", "x", **ANN)
 
 
 def cleaned(folder: Path) -> list[str]:

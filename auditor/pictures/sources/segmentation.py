@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.names import normal
+from auditor.ground.paths import Paths
 from auditor.ground.wording import plural
 from auditor.pictures import coco
 from auditor.pictures.decoding import ImageError, Probe, probe
@@ -35,6 +37,7 @@ from auditor.pictures.sources.folder import is_image_name
 from auditor.pictures.sources.layout import is_split
 from auditor.pictures.sources.names_file import lines_in, names_in
 from auditor.pictures.sources.reading import UnreadableError, read_bytes
+from auditor.pictures.sources.roots import Resolved
 from auditor.pictures.sources.rows import (
     Payload,
     Problem,
@@ -43,7 +46,7 @@ from auditor.pictures.sources.rows import (
     SourceRow,
     printable,
 )
-from auditor.pictures.sources.trees import FolderTree
+from auditor.pictures.sources.trees import FolderTree, Images, PathError, folder_tree
 
 IMAGE_FOLDERS = ("images", "image", "imgs", "img")
 MASK_FOLDERS = ("masks", "mask", "labels", "annotations", "segmentation", "segmentations", "gt")
@@ -96,6 +99,8 @@ class Pair:
     image: str
     mask: str | None
     split: str | None = None
+    is_near: bool = False
+    """Whether the mask lies at a path that is only nearly the image's."""
 
 
 @dataclass(frozen=True)
@@ -118,9 +123,11 @@ class MaskSource:
         code: MaskCode,
         names: tuple[str, ...],
         masks_on: str | None = None,
+        tree: Images | None = None,
     ) -> None:
-        """``pairs`` in the order of the samples; ``masks_on`` as in ``SourceOptions``."""
+        """``pairs`` in the order of the samples, found by ``tree``; ``masks_on`` as in ``SourceOptions``."""
         self.ignored: list[str] = []
+        self.tree = tree
         self._pairs, self._masks_on = pairs, masks_on
         self.info = SourceInfo(kind="masks", root=root, table_file=root, class_names=names, masks=code)
 
@@ -193,6 +200,14 @@ class MaskSource:
             return found.shape[0], found.shape[1]
         return size_of(read_bytes(self.info.root, location))
 
+    def remarks(self) -> list[str]:
+        """Return which masks were taken for those of images of nearly their path."""
+        near = [pair for pair in self._pairs if pair.is_near]
+        if not near:
+            return []
+        shown = f"{near[0].mask} is that of {near[0].image}"
+        return [f"{plural(len(near), 'mask')} found by nearly the path of the image: {printable(shown)}."]
+
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
         """See ``Source``: workers read the files themselves."""
         yield from locations
@@ -244,13 +259,17 @@ def _open_coco(file: Path, options: SourceOptions) -> MaskSource:
     below = folder.relative_to(root).as_posix()
     prefix = "" if below == "." else f"{below}/"
     own = file.relative_to(root).as_posix()
-    pairs = [
-        Pair(f"{prefix}{image['file_name']}", f"{own}#{number}") for number, image in found.images.items()
-    ]
+    images = Resolved(folder_tree(folder))
+    pairs = []
+    for number, image in found.images.items():
+        location = str(image["file_name"])
+        with suppress(PathError):  # the row says that it is not there
+            location = images.locate(location)
+        pairs.append(Pair(f"{prefix}{location}", f"{own}#{number}"))
     names = found.class_names
     colours = tuple(COLOURS[number % len(COLOURS)] for number in range(len(names)))
     code = MaskCode("coco", tuple(range(len(names))), colours)
-    return MaskSource(str(root), pairs, code, names, options.masks_on)
+    return MaskSource(str(root), pairs, code, names, options.masks_on, images)
 
 
 def split_turn(location: str) -> tuple[str, int]:
@@ -316,9 +335,8 @@ def _two_folders(images: Path, masks: Path) -> tuple[Path, list[Pair], str]:
 
 
 def _matched(root: Path, images: str, masks: str) -> list[Pair]:
-    """Images and masks by their paths below the two folders, and where that names none by file name alone."""
+    """Images and masks by their paths below the two folders, and where that names none by nearly that path."""
     by_path: dict[str, str] = {}
-    by_name: dict[str, list[str]] = {}
     whole: dict[str, str] = {}
     for file in _files(root / masks):
         stem = _stem(file)
@@ -329,8 +347,7 @@ def _matched(root: Path, images: str, masks: str) -> list[Pair]:
         if key in by_path and not _is_better(stem, _stem(by_path[key])):
             continue
         by_path[key] = file
-        by_name.setdefault(key.rpartition("/")[2], []).append(file)
-    pairs = []
+    pairs, known = [], Paths(by_path)
     for file in _files(root / images):
         if images != masks and masks.startswith(f"{images}/") and f"{images}/{file}".startswith(f"{masks}/"):
             continue
@@ -338,11 +355,10 @@ def _matched(root: Path, images: str, masks: str) -> list[Pair]:
         key = _without(stem, IMAGE_ENDINGS)
         # A file whose whole name is that of an image belongs to it, whatever it ends with.
         found = whole.get(os.path.splitext(file)[0]) or by_path.get(stem) or by_path.get(key)
-        if found is None:
-            same = by_name.get(key.rpartition("/")[2], [])
-            found = same[0] if len(same) == 1 else None
+        near = known.find(key) if found is None else None
+        found = by_path.get(near or "", found)
         mask = None if found is None else f"{masks}/{found}"
-        pairs.append(Pair(f"{images}/{file}", mask, _split(file)))
+        pairs.append(Pair(f"{images}/{file}", mask, _split(file), is_near=near is not None))
     return pairs
 
 

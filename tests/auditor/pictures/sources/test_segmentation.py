@@ -17,7 +17,8 @@ from auditor.ground.errors import ImportRefusedError
 from auditor.ground.vocabulary import SEGMENTATION
 from auditor.importing.imports import BadRowsError, import_dataset
 from auditor.pictures import cache, coco, masks
-from auditor.pictures.sources.rows import SourceOptions
+from auditor.pictures.sources import remarks
+from auditor.pictures.sources.rows import SourceOptions, SourceRow
 from auditor.pictures.sources.segmentation import open_masks
 from tests.shapes import NAMES, draw_shapes, write_pairs
 
@@ -179,6 +180,17 @@ def test_import__coco_draws_its_shapes_and_ignores_crowds(home: Path, tmp_path: 
     assert (found[0, :, :2] == 2).all()
     assert (found[0, :, 31] == masks.IGNORED).all()
     assert (found[0] == 0).sum() == 32 * 32 - 64 - 64 - 32
+
+
+def test_open_masks__coco_finds_an_image_by_nearly_its_name_and_says_so(tmp_path: Path) -> None:
+    source = write_pairs(tmp_path / "set", SHAPES)
+    file = write_coco(source)
+    file.write_text(file.read_text().replace('"000.png"', json.dumps("C:\\data\\images\\000.PNG")))
+    opened = open_masks(file, SourceOptions(task=SEGMENTATION, root=str(source / "images")))
+    first = next(iter(opened.rows()))
+    assert isinstance(first, SourceRow)
+    assert (first.location, first.mask) == ("images/000.png", "annotations/instances.json#5")
+    assert any("000.PNG is 000.png" in text for text in remarks(opened))
 
 
 def test_rewritten__coco_moves_pixels_between_annotations_and_leaves_the_others(tmp_path: Path) -> None:

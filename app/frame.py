@@ -27,6 +27,7 @@ PAGES = {
         st.Page("screens/suspects.py", title="Suspects", icon=":material/rule:", url_path="suspects"),
         st.Page("screens/masks.py", title="Masks", icon=":material/texture:", url_path="masks"),
         st.Page("screens/numbers.py", title="Numbers", icon=":material/123:", url_path="numbers"),
+        st.Page("screens/sets.py", title="Sets", icon=":material/label:", url_path="sets"),
         st.Page("screens/map.py", title="Map", icon=":material/scatter_plot:", url_path="map"),
     ],
     "Understand": [

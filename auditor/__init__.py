@@ -76,7 +76,7 @@ def import_dataset(
     root: str | Path | None = None,
     class_names: str | Path | None = None,
     boxes: bool = False,
-    task: Literal["segmentation", "regression"] | None = None,
+    task: Literal["segmentation", "regression", "multilabel"] | None = None,
     masks: str | Path | None = None,
     ignore_index: int | None = None,
     encoding: str | None = None,

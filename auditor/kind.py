@@ -26,6 +26,7 @@ from auditor.ground.vocabulary import (
     EXCLUDE,
     KEEP,
     LABELS,
+    MULTILABEL,
     REGRESSION,
     RELABEL,
     SEGMENTATION,
@@ -33,7 +34,12 @@ from auditor.ground.vocabulary import (
     VERDICTS,
 )
 
-PARTS = {CLASSIFICATION: "classes", SEGMENTATION: "masks.kind", REGRESSION: "numbers.kind"}
+PARTS = {
+    CLASSIFICATION: "classes",
+    SEGMENTATION: "masks.kind",
+    REGRESSION: "numbers.kind",
+    MULTILABEL: "sets.kind",
+}
 """Modules of ``auditor.labels``, each with its ``KIND``."""
 
 
@@ -56,6 +62,8 @@ class Said(NamedTuple):
     label: int | None = None
     number: float | None = None
     """Of numbers: what the person saw, also where the given number is near enough."""
+    labels: tuple[int, ...] | None = None
+    """Of sets of classes: what the person saw, where that is not the given set."""
 
 
 class Kind(ABC):

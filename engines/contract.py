@@ -349,6 +349,72 @@ class NumberData(_Samples):
             )
 
 
+@dataclass(frozen=True, eq=False)
+class SetData(_Samples):
+    """Features of images, and the classes given to each, checked on construction. Nothing in it is changed.
+
+    Raises:
+        EngineInputError: a shape, dtype or value is wrong; the text names the first offending row.
+    """
+
+    features: NDArray[np.floating]
+    """(N, V, D) float16 or float32."""
+    sets: NDArray[np.int8]
+    """(N, K) int8: 1 where a class is given, 0 where not, -1 throughout where a sample has no label."""
+    trusted: NDArray[np.bool_] | None = None
+    """(N,) bool: a person confirmed this set. ``None`` means nobody confirmed any."""
+
+    def __post_init__(self) -> None:
+        _check_features("features", self.features)
+        sets = self.sets
+        if sets.ndim != 2 or len(sets) != len(self.features) or sets.dtype != np.int8:
+            raise EngineInputError(
+                f"sets must be ({len(self.features)}, K) int8, got {sets.shape} {sets.dtype}."
+            )
+        mixed = ~(np.isin(sets, (0, 1)).all(axis=1) | (sets == UNLABELED).all(axis=1))
+        if mixed.any():
+            row = int(np.flatnonzero(mixed)[0])
+            raise EngineInputError(
+                f"sets[{row}] holds more than 0 and 1; -1 throughout is a sample without a label."
+            )
+        self._check_trusted()
+
+    @property
+    def inputs(self) -> NDArray[Any]:
+        """The features."""
+        return self.features
+
+    @property
+    def given_labels(self) -> NDArray[np.int8]:
+        """The sets."""
+        return self.sets
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        return int(self.sets.shape[1])
+
+    @property
+    def labeled(self) -> NDArray[np.bool_]:
+        """(N,) bool: the sample has a given set, which may be empty."""
+        return (self.sets != UNLABELED).all(axis=1)
+
+    def is_asked(self, label: int) -> bool:
+        """Return whether a class is given to some samples, and not to others."""
+        return len(np.unique(self.sets[self.labeled, label])) == 2
+
+    def require_labels(self) -> None:
+        """Raise where there is nothing to learn from.
+
+        Raises:
+            EngineInputError: no class is given to some samples and not to others.
+        """
+        if not any(self.is_asked(label) for label in range(self.num_classes)):
+            raise EngineInputError(
+                "no class is given to some samples and not to others; telling right from wrong needs one."
+            )
+
+
 @dataclass(frozen=True)
 class EpochRecord:
     """One epoch of one stage, for curves, progress and the estimate of time left."""
@@ -450,6 +516,18 @@ class NumberResult:
     """Each sample was judged by a network that never saw its number."""
 
 
+@dataclass(frozen=True, eq=False)
+class SetResult:
+    """What an engine says about every class of every sample, rows in input order."""
+
+    probs: NDArray[np.float32]
+    """(N, K) P(class is shown | sample), whatever was given; rows sum to nothing in particular."""
+    history: tuple[EpochRecord, ...]
+    provenance: Provenance
+    is_out_of_sample: bool
+    """Each sample was judged by a model that never saw its set."""
+
+
 @dataclass(frozen=True)
 class SignalSpec:
     """One published signal: what it is called and what it does and does not say."""
@@ -527,6 +605,21 @@ class TrainNumbers(Protocol):
     ) -> NumberResult: ...
 
 
+class TrainSets(Protocol):
+    """The call that an engine for sets of classes answers."""
+
+    def __call__(
+        self,
+        data: SetData,
+        config: Any,
+        *,
+        seed: int = 0,
+        device: str = "auto",
+        on_epoch: OnEpoch | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> SetResult: ...
+
+
 @dataclass(frozen=True)
 class EngineSpec:
     """One row of the registry. ``train`` and ``config_type`` load the method, and so torch."""
@@ -541,7 +634,7 @@ class EngineSpec:
     needs_features: bool = False
     """Works in the feature space of a backbone only, never on images."""
     other_configs: Mapping[str, str] = field(default_factory=dict)
-    """Class of the config by module, ``masks`` or ``numbers``, of what it takes besides class labels."""
+    """Class of the config by module, ``masks``, ``numbers`` or ``sets``, of what it takes besides class labels."""
 
     @property
     def train(self) -> Train:
@@ -567,8 +660,14 @@ class EngineSpec:
         train: TrainNumbers = self._module("numbers").train
         return train
 
+    @property
+    def train_sets(self) -> TrainSets:
+        """The method on sets of classes, where it has one."""
+        train: TrainSets = self._module("sets").train
+        return train
+
     def config_type_on(self, labels: str) -> type[Any]:
-        """The config's class for ``masks`` or ``numbers``."""
+        """The config's class for ``masks``, ``numbers`` or ``sets``."""
         found: type[Any] = getattr(self._module(labels), self.other_configs[labels])
         return found
 

@@ -87,6 +87,12 @@ WORLD: dict[str, tuple[str, ...]] = {
     # Labels that are numbers.
     "tests/engines/regression": ("engines/regression/", "engines/choicenet/", "engines/shared/"),
     "tests/app/screens/test_numbers.py": ("app/screens/numbers.py", "auditor/labels/numbers/"),
+    "tests/app/screens/test_sets.py": ("app/screens/sets.py", "auditor/labels/sets/"),
+    "tests/auditor/labels/sets/test_kind.py": (
+        *("auditor/labels/sets/", "auditor/importing/sets.py", "auditor/pictures/sources/"),
+        "engines/noise_model/sets.py",
+    ),
+    "tests/browser/test_sets.py": (*BENCH, "app/screens/sets.py", "auditor/labels/sets/"),
     "tests/auditor/labels/numbers": ("auditor/labels/numbers/", "engines/regression/"),
     # What trains in engines/ beside the contract: nothing elsewhere can change what these find. The methods step
     # by step beside literal second copies of them; L2B on other bases; fine-tuning; other computers than this one.

@@ -181,7 +181,8 @@ def judge(
         items: what is asked, in this order: ``sample``, ``draw`` of a random sample, ``path``, ``question``,
             ``layers`` (paths of transparent pictures over it) with its ``shape`` (width, height) in pixels,
             ``sides`` (kind, title, note, value), ``number`` to begin with where one can be typed, ``suggested``
-            number, ``alike`` (kind, title, samples with texts).
+            number, ``alike`` (kind, title, samples with texts); of sets of classes ``chips`` (name, doubt: missing,
+            extra or nothing) of all classes, and the ``given`` and the ``suggested`` set.
         left: how many are left, these and those that follow.
         noun: what they are: "suspect" or "sample".
         actions: what can be answered: ``id`` of its key, ``name`` of the answer, ``key``, ``button``, ``text`` in

@@ -1,13 +1,16 @@
-// One label after the other: suspects of numbers, and samples drawn at random of numbers and masks. Buttons, keys and
+// One label after the other: suspects of numbers and of sets of classes, and samples drawn at random of these and of
+// masks. Buttons, keys and
 // the list of keys are those of the bench. The next one shows at once; the outbox keeps each answer until it is in the
 // database. The page runs only when what it sent is answered, or taken back.
 
 const JUDGE_ACTIONS = [
   { id: "class", key: "l", text: "type another number; Enter saves it, Esc leaves the field", when: (item) => item && "number" in item },
+  { id: "save", key: "s", text: "save the labels as they are marked", when: (item) => item && item.chips },
   { id: "undo", key: "z", text: "undo your last answer", when: () => true },
   { id: "large", key: "v", text: "the picture large; Esc closes", when: (item) => item && !item.layers },
 ];
 const JUDGE_FIXED = [["?", "this list"]];
+const CHIP_KEYS = "1234567890adfghijkopbtuxym"; // of classes by their place, where they have no digit of their own
 const nameOf = ({ draw, sample }) => `${draw ?? ""}/${sample}`;
 
 class Judge {
@@ -82,6 +85,7 @@ class Judge {
       item.path ? el("p", { class: "path", text: item.path, title: item.path }) : null,
       item.question ? el("div", { class: "mask-head", text: item.question }) : null,
       item.sides ? el("div", { class: "sides" }, item.sides.map((one) => this.side(one))) : null,
+      item.chips ? this.chips(item) : null,
       "number" in item ? this.form(item.number) : null,
     ];
     // What it is compared with stands below the photo, which is wider than high.
@@ -145,13 +149,50 @@ class Judge {
     return el("form", { class: "typed", onsubmit: save }, [label, el("button", { class: "action", type: "submit" }, [el("span", { text: "Save this number" })])]);
   }
 
+  // A button a class: pressed where it is in the set that would be saved.
+  chips(item) {
+    if (this.chipsOf !== nameOf(item)) {
+      this.chipsOf = nameOf(item);
+      this.chosen = new Set(item.given);
+    }
+    const names = item.chips.map(({ name }) => name);
+    const buttons = item.chips.map(({ name, doubt }, label) => {
+      const key = this.chipKey(names, label);
+      const isOn = this.chosen.has(label);
+      return el("button", { class: `chip ${isOn ? "on" : ""} ${doubt || ""}`, "aria-pressed": String(isOn), "data-label": label, "data-key": key, onclick: () => this.toggle(label) }, [
+        key ? el("kbd", { text: key.toUpperCase() }) : null, el("span", { text: name }), doubt ? el("small", { text: `${doubt}?` }) : null,
+      ].filter(Boolean));
+    });
+    const save = actionButton(this.keymap.shown("save"), "Save as marked", () => this.save(), "", { "data-action": "save" });
+    return el("div", { class: "chips", role: "group", "aria-label": "Labels" }, [...buttons, save]);
+  }
+
+  chipKey(names, label) {
+    if (this.keymap.isOff) return "";
+    const free = [...CHIP_KEYS].filter((key) => this.keymap.idOf(key) === undefined);
+    return this.keymap.digit(names, label) || free[label] || "";
+  }
+
+  toggle(label) {
+    if (!this.chosen.delete(label)) this.chosen.add(label);
+    const focused = this.active?.dataset?.label;
+    this.draw();
+    if (focused !== undefined) this.stage.querySelector(`[data-label="${focused}"]`)?.focus();
+  }
+
+  save() {
+    this.send({ name: this.data.typed, labels: [...this.chosen].sort((one, other) => one - other) });
+  }
+
   answer(id) {
     const { name } = this.data.actions.find((one) => one.id === id);
-    this.send({ name, number: name === this.data.takes ? this.item.suggested : null });
+    if (!this.item.chips) return void this.send({ name, number: name === this.data.takes ? this.item.suggested : null });
+    const labels = name === this.data.takes ? this.item.suggested : name === this.data.typed ? this.item.given : null;
+    this.send({ name, labels });
   }
 
   // An answer is meant for the sample in view; where it is refused that sample comes back.
-  async send({ name, number }) {
+  async send({ name, number, labels }) {
     const { item, data } = this;
     if (!item || performance.now() - this.refusedAt < STARTLED_MS) return;
     const decision = name === data.typed && data.takes ? data.takes : name;
@@ -163,7 +204,7 @@ class Judge {
     try {
       const { dataset } = data.connection;
       const { sample, draw } = item;
-      const answer = await this.outbox.send({ dataset, sample, decision, number, reviewer: data.reviewer, ...(data.takes ? { audit: data.audit } : { draw }) });
+      const answer = await this.outbox.send({ dataset, sample, decision, number, labels, reviewer: data.reviewer, ...(data.takes ? { audit: data.audit } : { draw }) });
       if (answer.asks) this.notice.tell(`Sample ${sample}: ${answer.asks}`, "warn");
     } catch (error) {
       this.done.delete(nameOf(item));
@@ -221,8 +262,10 @@ class Judge {
     if (keyOfLayer(this.layer, event) || event.repeat || waitsForUndo(this, event)) return;
     const key = event.key.toLowerCase();
     const id = this.keymap.idOf(key);
-    const others = { class: () => this.field.focus(), undo: () => this.undo(), large: () => this.enlarge() };
+    const chip = this.item?.chips?.findIndex((_, label, all) => this.chipKey(all.map(({ name }) => name), label) === key) ?? -1;
+    const others = { class: () => this.field.focus(), save: () => this.save(), undo: () => this.undo(), large: () => this.enlarge() };
     if (key === "?") this.help();
+    else if (chip >= 0) this.toggle(chip);
     else if (id && (id in others || this.item)) (others[id] || (() => this.answer(id)))();
     else return;
     event.preventDefault();

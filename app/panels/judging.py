@@ -8,7 +8,7 @@ from typing import Any
 from app import components
 from app.session import readers
 from auditor.catalog.records import Dataset
-from auditor.ground.vocabulary import DECISIONS, EXCLUDE, KEEP, RELABEL, UNSURE, VERDICTS
+from auditor.ground.vocabulary import DECISIONS, EXCLUDE, KEEP, LABEL, RELABEL, UNSURE, VERDICTS
 from auditor.review import blind as verdicts
 
 AT_ONCE = 30
@@ -25,9 +25,14 @@ ON_NUMBER = [
     for name in (KEEP, RELABEL, EXCLUDE, UNSURE)
     for one in (DECISIONS[name],)
 ]
-"""What a person can decide on a given number; the suggestion is taken as it is shown."""
+"""What a person can decide on a given number or set; the suggestion is taken as it is shown."""
 BLIND_NUMBER = [
     action(EXCLUDE, "No number fits", VERDICTS[EXCLUDE].keys[0], "no number fits: exclude the sample"),
+    action(UNSURE, VERDICTS[UNSURE].button, VERDICTS[UNSURE].keys[0], VERDICTS[UNSURE].help),
+]
+BLIND_SET = [
+    action(LABEL, VERDICTS[LABEL].button, VERDICTS[LABEL].keys[0], "the given labels are right", tone=KEEP),
+    action(EXCLUDE, "Leave the image out", VERDICTS[EXCLUDE].keys[0], "exclude the image"),
     action(UNSURE, VERDICTS[UNSURE].button, VERDICTS[UNSURE].keys[0], VERDICTS[UNSURE].help),
 ]
 BLIND_MASK = [
@@ -37,7 +42,7 @@ BLIND_MASK = [
     action(EXCLUDE, "Leave the image out", DECISIONS[EXCLUDE].key, "exclude the image"),
     action(UNSURE, VERDICTS[UNSURE].button, VERDICTS[UNSURE].keys[0], VERDICTS[UNSURE].help),
 ]
-"""What a person answers about a random sample of numbers and of masks."""
+"""What a person answers about a random sample of numbers, of sets and of masks."""
 
 
 def blind(

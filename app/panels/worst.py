@@ -13,7 +13,7 @@ from app.session.words import plain
 from auditor import kind
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.numbers import figure, number_text
-from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
+from auditor.ground.vocabulary import CLASSIFICATION, MULTILABEL, REGRESSION, SEGMENTATION
 from auditor.results import queues
 
 SIDE, SMALL = 320, 96
@@ -35,6 +35,10 @@ def draw(dataset: Dataset, audit: Audit, count: int) -> int:
             for sample, given, suggested in rows.itertuples(index=False)
         ]
         row(dataset, numbers, key=f"worst_{dataset.id}")
+    elif dataset.task == MULTILABEL:
+        labels_of = kind.of(dataset)
+        sets = [(one["sample_id"], *labels_of.shown(one)) for one in kind.plain_rows(table)]
+        row(dataset, sets, key=f"worst_{dataset.id}")
     else:
         names = dataset.class_names
         labels = page[["sample_id", "given_label", "suggested_label"]].astype(int).to_numpy().tolist()

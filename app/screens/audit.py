@@ -20,7 +20,7 @@ from auditor.backbones import features, weights
 from auditor.backbones.features import NO_BACKBONE
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.settings import settings
-from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
+from auditor.ground.vocabulary import CLASSIFICATION, MULTILABEL, REGRESSION, SEGMENTATION
 
 OTHER_ENGINES = {
     SEGMENTATION: (
@@ -31,6 +31,10 @@ OTHER_ENGINES = {
         {"cross_entropy": "mixture density network, the plain engine", "choicenet": "ChoiceNet"},
         "Each trains on a part of the images (two thirds, or four fifths of features) and judges the others, until "
         "all are judged.",
+    ),
+    MULTILABEL: (
+        {"noise_model": "noise model, a question a class"},
+        "It is fitted to four fifths of the pictures and judges the others, until all are judged.",
     ),
 }
 """By what the labels are: engines by name, and what they do."""

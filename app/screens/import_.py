@@ -17,7 +17,7 @@ from app.session import allowed, apart, previews, readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor import jobs
-from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION, TASKS
+from auditor.ground.vocabulary import CLASSIFICATION, MULTILABEL, REGRESSION, SEGMENTATION, TASKS
 
 FOUND = "import_found"
 CHOSEN, FOLDER, UPLOAD, PATH = "import_chosen", "folder", "upload", "path"
@@ -31,6 +31,7 @@ LAYOUTS = {
     "Parquet with the pictures inside": "image: {bytes, path}\nlabel: cat",
     "Masks, a class for each pixel": "street/\n  images/001.jpg\n  masks/001.png",
     "Numbers, one per image": "filepath,age\nimages/001.jpg,34\nimages/002.jpg,61",
+    "Several classes per image": "filepath,labels\nimages/001.jpg,cat|dog\nimages/002.jpg,tree",
     "What other tools wrote": ("COCO  CVAT  Label Studio  Labelbox\nHugging Face  WebDataset\nfiftyone:NAME"),
 }
 IMAGE_SIZES = [None, 16, 28, 32, 64, 96, 128, 224]
@@ -46,6 +47,7 @@ TASK_WORDS = {
     CLASSIFICATION: "classes, one per image",
     SEGMENTATION: "masks: a class for each pixel",
     REGRESSION: "numbers, one per image",
+    MULTILABEL: "classes, several per image or none",
 }
 
 

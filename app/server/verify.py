@@ -53,6 +53,7 @@ def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
             said.decision,
             label=said.label,
             number=said.number,
+            labels=said.labels,
             reviewer=said.reviewer,
         )
     except CatalogError:  # no word against this verdict: the browser keeps it and sends it again

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from app.session import words
 from app.session.readers import Status
 from auditor.catalog.records import Audit
-from auditor.ground.vocabulary import REGRESSION, SEGMENTATION
+from auditor.ground.vocabulary import MULTILABEL, REGRESSION, SEGMENTATION
 from auditor.results import queues
 from auditor.results.progress import left_in_words
 from auditor.review import drawing
@@ -36,6 +36,8 @@ def of(seen: Status) -> Step:
         return _of_others(audit, "mask", "with a doubtful region", "masks", "Review masks")
     if seen.dataset.task == REGRESSION:
         return _of_others(audit, "number", "far from what is predicted", "numbers", "Review numbers")
+    if seen.dataset.task == MULTILABEL:
+        return _of_others(audit, "picture", "with a label in doubt", "sets", "Review pictures")
     if 0 < seen.verified < seen.drawn:
         checked = f"{seen.verified} of {words.plural(seen.drawn, 'random sample')} checked; finish the rest."
         return Step(checked, "verify", "Continue verifying")

@@ -35,6 +35,7 @@ SCREENS = {
     "suspects": REVIEWER,
     "masks": REVIEWER,
     "numbers": REVIEWER,
+    "sets": REVIEWER,
     "map": READER,
     "classes": READER,
     "engines": READER,

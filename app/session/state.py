@@ -18,18 +18,19 @@ from app.session.words import plain
 from auditor.catalog import audits
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.errors import AuditorError
-from auditor.ground.vocabulary import LABELS, REGRESSION, SEGMENTATION
+from auditor.ground.vocabulary import LABELS, MULTILABEL, REGRESSION, SEGMENTATION
 from auditor.results import queues
 
 DATASET = "dataset"
 CHOSEN, NEXT = "chosen_dataset", "next_dataset"
 """Kept apart from the widget: Streamlit may forget what a select box of another page showed."""
 AUDIT = "audit"
-MASKS, NUMBERS, AUDIT_TITLE = "Masks", "Numbers", "Audit"
-"""Titles of the screens for masks, for numbers, and for labels of every kind."""
+MASKS, NUMBERS, SETS, AUDIT_TITLE = "Masks", "Numbers", "Sets", "Audit"
+"""Titles of the screens for masks, for numbers, for sets of classes, and for labels of every kind."""
 PAGE_OF = {
     SEGMENTATION: (MASKS, "masks", ":material/texture:"),
     REGRESSION: (NUMBERS, "numbers", ":material/123:"),
+    MULTILABEL: (SETS, "sets", ":material/label:"),
 }
 """Title, file and icon of the page on which labels that are no classes are reviewed and exported."""
 REVIEWER = "reviewer"
@@ -40,7 +41,7 @@ ALL = "all"
 REGION = "map_region"
 """What was drawn on a map: its ``audit``, ``engine`` and ``polygon``."""
 SAMPLE = "sample"
-"""In the address of a page for masks or numbers: the sample to begin with."""
+"""In the address of a page for masks, numbers or sets: the sample to begin with."""
 NO_FILTER = {
     **dict.fromkeys((QUEUE_GIVEN, QUEUE_SUGGESTED, QUEUE_PAIR, QUEUE_SPLIT, QUEUE_PEOPLE), ALL),
     QUEUE_AGREEMENT: "0",

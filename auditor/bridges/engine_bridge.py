@@ -32,7 +32,15 @@ from auditor.ground.settings import number, settings
 from auditor.ground.wording import did_you_mean
 
 if TYPE_CHECKING:
-    from engines.contract import EngineResult, EngineSpec, EpochRecord, MaskResult, NumberResult, SignalSpec
+    from engines.contract import (
+        EngineResult,
+        EngineSpec,
+        EpochRecord,
+        MaskResult,
+        NumberResult,
+        SetResult,
+        SignalSpec,
+    )
 
 ENGINE_ORDER = ("noise_model", "cross_entropy", "coteaching", "umn", "l2b", "choicenet")
 """The order in which engines are offered and train: what is quick or finds most comes first. No list of what there
@@ -106,7 +114,7 @@ def has_field(engine: str, field: str) -> bool:
 
 
 def engines_on(labels: str) -> list[str]:
-    """The engines that take ``masks`` or ``numbers``."""
+    """The engines that take ``masks``, ``numbers`` or ``sets``."""
     return [spec.name for spec in _in_order() if labels in spec.other_configs]
 
 
@@ -347,6 +355,35 @@ def train_numbers(
         )
 
 
+def train_sets(
+    engine: str,
+    features: NDArray[np.floating],
+    sets: NDArray[np.int8],
+    *,
+    config: Mapping[str, Any],
+    trusted: NDArray[np.bool_],
+    seed: int,
+    device: str,
+    on_epoch: Callable[[EpochRecord], None] | None = None,
+    checkpoint: FileCheckpoint | None = None,
+) -> SetResult:
+    """Train one engine on sets of classes, as people corrected some.
+
+    Raises:
+        EngineError: the data or config cannot be trained on, or the device ran out of memory.
+        AuditFailedError: the config has a field that the engine does not know.
+    """
+    from engines.contract import SetData
+    from engines.registry import ENGINES
+
+    spec = ENGINES[engine]
+    data = SetData(features, sets, trusted=trusted)
+    with _ready_to_train(engine, spec.config_type_on("sets"), config, device, checkpoint) as planned:
+        return spec.train_sets(
+            data, planned, seed=seed, device=device, on_epoch=on_epoch, checkpoint=checkpoint
+        )
+
+
 @contextmanager
 def _ready_to_train(
     engine: str,
@@ -439,7 +476,7 @@ def configs(
 
     ``on_features``: what the preset means on features of a backbone. ``finetuned``: the network that the engines
     train further on the images; those that only work on features still do. ``labels``:
-    ``masks`` or ``numbers``, what it means on these.
+    ``masks``, ``numbers`` or ``sets``, what it means on these.
 
     Raises:
         AuditFailedError: an unknown engine, preset or field (the text names the nearest), a field of an

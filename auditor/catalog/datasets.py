@@ -300,6 +300,16 @@ def given_numbers(session: Session, dataset_id: int) -> NDArray[np.float64]:
     return _numbers(session, dataset_id, SampleTable.number)
 
 
+def given_sets(session: Session, dataset_id: int) -> NDArray[np.int8]:
+    """(N, K) in sample order: 1 where a class is given, 0 where not, -1 throughout without a label."""
+    dataset = by_id(session, dataset_id)
+    found = np.zeros((dataset.num_samples, len(dataset.class_names)), np.int8)
+    statement = select(SampleTable.sample_id, SampleTable.labels).where(SampleTable.dataset_id == dataset_id)
+    for sample_id, labels in session.execute(statement.execution_options(yield_per=ROWS_A_STATEMENT)):
+        found[sample_id, slice(None) if labels is None else labels] = -1 if labels is None else 1
+    return found
+
+
 def trusted_in_source(session: Session, dataset_id: int) -> NDArray[np.bool_]:
     """(N,) bool: the source marked the label as confirmed."""
     return _numbers(session, dataset_id, SampleTable.trusted)

@@ -157,6 +157,8 @@ class SampleTable(SQLModel, table=True):
     """How to read its mask again, below the same root."""
     number: float | None = None
     """The given number; None where labels are no numbers, or this one is missing."""
+    labels: list[int] | None = Field(default=None, sa_column=Column(JSON, nullable=True))
+    """The given classes, rising; None where labels are no sets of classes, or this one is missing."""
 
 
 class AuditTable(SQLModel, table=True):

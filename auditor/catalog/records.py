@@ -173,6 +173,8 @@ class Sample:
     """How to read its mask again, below the same root."""
     number: float | None = None
     """The given number, where labels are numbers."""
+    labels: list[int] | None = None
+    """The given classes, rising, where labels are sets of classes; None = unlabeled."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -285,11 +285,14 @@ def verdicts_of(rows: Sequence[Review]) -> list[Review]:
     return list(latest.values())
 
 
-def _says(row: Review) -> tuple[str, int | None]:
+def _says(row: Review) -> tuple[str, int | None, tuple[int, ...] | None]:
     """Return what a decision says of the label, whatever the reason: without the number and the regions of a
-    mask.
+    mask, which are an audit's.
     """
-    return (EXCLUDE, None) if row.decision in EXCLUDING else (row.decision, row.label)
+    if row.decision in EXCLUDING:
+        return EXCLUDE, None, None
+    is_set = row.labels is not None and row.audit_id is None
+    return row.decision, row.label, tuple(row.labels or ()) if is_set else None
 
 
 def _disputed(row: Review) -> Review:

@@ -42,7 +42,7 @@ from auditor.cli.options import (
     reviewer_or_login,
     writing,
 )
-from auditor.ground.vocabulary import PURPOSES, REGRESSION, TASKS
+from auditor.ground.vocabulary import MULTILABEL, PURPOSES, REGRESSION, TASKS
 from auditor.ground.wording import plural
 
 if TYPE_CHECKING:
@@ -89,7 +89,8 @@ def cli(verbose: bool) -> None:
 @click.option(
     "--task",
     type=click.Choice(TASKS),
-    help="What the labels are: one class per image (the default), one mask per image, or one number per image.",
+    help="What the labels are: one class per image (the default), one mask, one number, or several classes per "
+    "image (or none).",
 )
 @click.option(
     "--masks",
@@ -287,7 +288,8 @@ def audit(
     """Train the engines on dataset NAME and score every label. Ctrl-C keeps what is done so far.
 
     Of a dataset of masks it scores every pixel, with the engine cross_entropy; of numbers it trains
-    choicenet and, as cross_entropy, a plain mixture density network.
+    choicenet and, as cross_entropy, a plain mixture density network; of several classes per image the noise model
+    asks about each class.
     """
     from auditor.audits import plan
     from auditor.bridges import engine_bridge
@@ -710,7 +712,7 @@ def review(name: str, apply_path: Path, reviewer: str | None, as_json: bool) -> 
     from auditor.results import ranking
     from auditor.review import decision_files
 
-    refuse(name, "review", others=[REGRESSION])
+    refuse(name, "review", others=[REGRESSION, MULTILABEL])
     counts = decision_files.apply_file(name, apply_path, reviewer=reviewer_or_login(reviewer))
     moved = ranking.of_newest(name)
     done = ", ".join(f"{count} {decision}" for decision, count in counts.items() if count)

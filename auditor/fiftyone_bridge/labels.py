@@ -300,7 +300,12 @@ class MaskLabels(Labels):
 
 
 def of(dataset: Dataset) -> Labels:
-    """The labels of that dataset."""
+    """The labels of that dataset.
+
+    Raises:
+        AuditorError: they are sets of classes.
+    """
+    datasets.require_classes(dataset, "FiftyOne", others=[SEGMENTATION, REGRESSION])
     if dataset.task == SEGMENTATION:
         return MaskLabels(dataset)
     is_numeric = dataset.task == REGRESSION

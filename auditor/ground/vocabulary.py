@@ -10,9 +10,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 CLASSIFICATION, SEGMENTATION, REGRESSION = "classification", "segmentation", "regression"
-TASKS = (CLASSIFICATION, SEGMENTATION, REGRESSION)
-"""What the labels of a dataset are: a class an image, a mask an image (a class a pixel), or a number an image."""
-LABELS = {CLASSIFICATION: "classes", SEGMENTATION: "masks", REGRESSION: "numbers"}
+MULTILABEL = "multilabel"
+TASKS = (CLASSIFICATION, SEGMENTATION, REGRESSION, MULTILABEL)
+"""What the labels of a dataset are: a class an image, a mask an image (a class a pixel), a number an image, or a
+set of classes an image, which may be empty."""
+LABELS = {CLASSIFICATION: "classes", SEGMENTATION: "masks", REGRESSION: "numbers", MULTILABEL: "sets"}
 """What the labels of each task are called."""
 KEEP, RELABEL, EXCLUDE = "keep", "relabel", "exclude"
 UNSURE, MULTIPLE, NONE, UNREADABLE = "unsure", "multiple", "none", "unreadable"

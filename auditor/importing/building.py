@@ -24,7 +24,7 @@ from auditor.ground.files import GrowingArray, array_on_disk, reserve
 from auditor.ground.names import Spellings, normal
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.wording import plural
-from auditor.importing import class_names, journal
+from auditor.importing import class_names, journal, sets
 from auditor.importing.journal import Journal
 from auditor.importing.pool import (
     CHUNK,
@@ -132,6 +132,10 @@ class Parsed:
     """Who answered, where several did"""
     answers: NDArray[np.int32] | None = None
     """(3, A) row, annotator and class of each answer; the labels are then their consensus"""
+    sets: NDArray[np.bool_] | None = None
+    """(S, K) the sets of classes that occur, where labels are such: they are then numbers of these"""
+    members: dict[str, list[int]] | None = None
+    """What a cell of such a source says, and its classes"""
 
 
 @dataclass
@@ -198,16 +202,29 @@ def read_rows(
     given, known = labels.whole(), true_labels.whole()
     answers = told.whole().reshape(-1, 3).T
     counted = _counts(numbers, np.concatenate([given, answers[2]]) if people else given)
+    if source.info.is_set:
+        meant = sets.read_sets(source.info, counted, merge=merge)
+        if meant.question is not None:
+            raise meant.question
+        which, table = meant.distinct(list(numbers))
+        return Parsed(
+            rows=rows,
+            class_names=meant.class_names,
+            labels=_renumbered(given, which),
+            true_labels=known,
+            trusted=trusted.whole().view(np.bool_),
+            left_out=_contradicted(source.info, rows, contradicted, len(given), problems),
+            problems=problems.folded(source.info, num_rows),
+            notes=[*meant.notes, *splits.remarks()],
+            called={},
+            sets=table,
+            members=meant.members,
+        )
     found = class_names.meaning(source.info, counted, merge=merge, joined=joined)
     if found.question is not None:
         raise found.question
     left_out = _several(source.info, given, numbers, found.several, rows, problems)
-    for at, line in enumerate(rows if contradicted else ()):
-        if line[LOCATION] in contradicted:
-            left_out[at] = True
-            problems.add(
-                problem_of(source.info, line, "has another label in a later row; keep the right one")
-            )
+    left_out |= _contradicted(source.info, rows, contradicted, len(given), problems)
     called = [None if name in found.several else found.called.get(name, name) for name in numbers]
     own = list(dict.fromkeys(name for name in called if name is not None))
     names = own if source.info.class_names else ordered_class_names(own)
@@ -265,6 +282,18 @@ def _counts(numbers: dict[str, int], labels: NDArray[Any]) -> dict[str, int]:
     for rows in in_steps(len(labels)):
         counted += np.bincount(labels[rows] + 1, minlength=len(counted))
     return {name: int(counted[number + 1]) for name, number in numbers.items()}
+
+
+def _contradicted(
+    info: SourceInfo, rows: RowFile, locations: set[str], num_rows: int, problems: Problems
+) -> NDArray[np.bool_]:
+    """(M,) the rows at ``locations``, which later rows give another label; each is a problem."""
+    left_out = np.zeros(num_rows, np.bool_)
+    for at, line in enumerate(rows if locations else ()):
+        if line[LOCATION] in locations:
+            left_out[at] = True
+            problems.add(problem_of(info, line, "has another label in a later row; keep the right one"))
+    return left_out
 
 
 def _several(

@@ -6,8 +6,6 @@ asked about, once, with counts. Nothing is guessed in silence.
 
 from __future__ import annotations
 
-import ast
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +14,7 @@ from dataclasses import dataclass, field
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.names import alike, normal
 from auditor.ground.wording import plural
-from auditor.pictures.sources import SourceInfo, printable
+from auditor.pictures.sources import SHOWN, SourceInfo, printable, read_list
 
 NO_LABEL = frozenset(
     [
@@ -55,12 +53,6 @@ SEPARATORS = (*SURE_SEPARATORS, "\n", "\t", ",", "/", "\\", "+", "&", ":", " and
 VECTORS = (",", ";", " ")
 """Between the ones and zeros of several classes."""
 _FORMULA = re.compile(r"=\s*[A-Z][A-Z.0-9]{1,30}\s*\(.*", re.DOTALL)
-_SHOWN = re.compile(
-    r"(?:(?:tf|torch)\.)?(?:tensor|array|EagerTensor)\((?P<array>.+?)(?:,\s*(?:dtype|device|shape)=.*)?\)"
-    r"|(?:np|numpy)\.\w{1,20}\((?P<scalar>.+)\)|(?P<bytes>b(?:'.*'|\".*\"))",
-    re.DOTALL,
-)
-"""What NumPy, PyTorch and Python show in place of a value: ``tensor(3)``, ``np.str_('cat')``, ``b'cat'``."""
 _EXPONENT = re.compile(r"-?[0-9]\.[0-9]{1,20}e[+-]?[0-9]{1,2}")
 """A number as NumPy's savetxt writes it."""
 _FLOAT = re.compile(r"-?[0-9]{0,15}\.?[0-9]{1,15}")
@@ -126,7 +118,7 @@ def meaning(
         found.several |= {
             name: parts for name in counts if (parts := joints.get(found.called.get(name, name) or ""))
         }
-    _merge_alike({name: n for name, n in single.items() if joined or name not in joints}, found, merge)
+    merge_alike({name: n for name, n in single.items() if joined or name not in joints}, found, merge)
     found.notes += [
         f"{name!r} is taken for a class; leave it empty for an unlabeled sample."
         for name in single
@@ -139,10 +131,11 @@ def refusal(name: str, parts: Sequence[str]) -> str:
     """Return why an image with several labels is not imported as it is."""
     shown = printable(", ".join(parts), 60)
     return (
-        f"has several labels ({shown}); one class per image can be audited: leave such images out, or say that a "
-        f"name such as {printable(name, 60)!r} is a class of its own"
+        f"has several labels ({shown}); one class per image can be audited: leave such images out, say that a "
+        f"name such as {printable(name, 60)!r} is a class of its own, or import all with the task multilabel"
         if len(parts) > 1 and not name.lstrip().startswith(("[", "(", "{"))
-        else f"has several labels ({shown}); one class per image can be audited: leave such images out"
+        else f"has several labels ({shown}); one class per image can be audited: leave such images out, or import "
+        "all with the task multilabel"
     )
 
 
@@ -156,19 +149,18 @@ def _leave_missing(single: Mapping[str, int], found: Meaning) -> None:
             field="class_names",
         )
         return
-    missing = [
-        name
-        for name in single
-        if name.lower() in NO_LABEL
-        or name in NO_LABEL_AS_WRITTEN
-        or (_whole(name) == NO_NUMBER and "0" in numbers)
-    ]
+    missing = [name for name in single if is_no_label(name) or (_whole(name) == NO_NUMBER and "0" in numbers)]
     for name in missing:
         found.called |= dict.fromkeys((name, *_all_called(name, found)))
         found.notes.append(
             f"{printable(name, 40)!r} is no label ({plural(single[name], 'sample')} unlabeled); if it is a class, "
             "list all classes in a file of class names."
         )
+
+
+def is_no_label(name: str) -> bool:
+    """Return whether a cell says that there is no label."""
+    return name.lower() in NO_LABEL or name in NO_LABEL_AS_WRITTEN
 
 
 def _whole(name: str) -> str:
@@ -195,7 +187,7 @@ def _called(counts: Mapping[str, int], found: Meaning) -> Counter[str]:
 def _read_lists(counts: Mapping[str, int], found: Meaning) -> None:
     """``['cat']`` is cat, ``['cat', 'dog']`` are two, ``[]`` is none."""
     for name in counts:
-        parts = _listed(name)
+        parts = read_list(name)
         if parts is None:
             continue
         if any(part[:1] in ("{", "[") for part in parts):
@@ -211,62 +203,9 @@ def _read_lists(counts: Mapping[str, int], found: Meaning) -> None:
             found.called[name] = parts[0] if parts else None
     if found.called:
         what = (
-            "Values that a program shows"
-            if any(map(_SHOWN.fullmatch, found.called))
-            else "Lists of one label"
+            "Values that a program shows" if any(map(SHOWN.fullmatch, found.called)) else "Lists of one label"
         )
         found.notes.append(f"{what} are that label: {_quoted(list(found.called)[:3])}.")
-
-
-def _listed(name: str) -> list[str] | None:
-    shown = _SHOWN.fullmatch(name)
-    if shown is not None:
-        return _of_shown(shown)
-    if not (name[:1] in "[({" and name[-1:] in "])}"):
-        return None
-    # Python reads ['cat' 'dog'], as NumPy writes it, as one text.
-    for read in () if re.search(r"['\"]\s+['\"]", name) else (json.loads, ast.literal_eval):
-        try:
-            value = read(name)
-        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-            continue
-        if isinstance(value, dict):
-            return _of_object(value)
-        if isinstance(value, (list, tuple, set)):
-            return _distinct([normal(str(one)) for one in value])
-    inner = name[1:-1].strip()  # [cat, dog], {cat,dog} of PostgreSQL and ['cat' 'dog'] of NumPy
-    words = inner.split()
-    if len(words) > 1 and all(map(str.isdecimal, words)):
-        return words
-    if name[0] == "(" or ":" in inner or (re.search(r"[,'\"]", inner) is None and " " in inner):
-        return None
-    parts = re.findall(r"'([^']*)'|\"([^\"]*)\"|([^,'\"\s][^,'\"]*)", inner)
-    return _distinct([normal("".join(part)) for part in parts])
-
-
-def _of_shown(shown: re.Match[str]) -> list[str] | None:
-    """The labels in what a program shows of a value; None where it is none of a label."""
-    inner = (shown["array"] or shown["scalar"] or shown["bytes"]).strip()
-    if inner.startswith(("[", "(")):
-        return _listed(inner)
-    try:
-        value = ast.literal_eval(inner)
-        value = value.decode() if isinstance(value, bytes) else value
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return None
-    return [normal(str(value))] if isinstance(value, (str, int, float)) else None
-
-
-def _of_object(value: dict[object, object]) -> list[str]:
-    """The keys that are set of ``{"cat": 1, "dog": 0}``; of any other object all that is in it."""
-    if all(one in (0, 1) for one in value.values()):
-        return [normal(str(key)) for key, one in value.items() if one]
-    return [normal(str(one)) for item in value.items() for one in item]
-
-
-def _distinct(names: list[str]) -> list[str]:
-    """Each name once; ``[0, 0]`` stays two, as ``[1, 0]`` is."""
-    return names if all(map(str.isdecimal, names)) else list(dict.fromkeys(names))
 
 
 def _read_whole_numbers(counts: Mapping[str, int], found: Meaning) -> None:
@@ -302,7 +241,8 @@ def _splits(name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
                 yield sign, several if len(several) > 1 else parts
 
 
-def _merge_alike(single: Mapping[str, int], found: Meaning, merge: bool | None) -> None:
+def merge_alike(single: Mapping[str, int], found: Meaning, merge: bool | None) -> None:
+    """Note in ``found`` which of the names, by how often each occurs, are one class, or ask."""
     groups = alike(single)
     if not groups or merge is False:
         return

@@ -31,7 +31,7 @@ from auditor.ground.progress import OnProgress, Progress
 from auditor.ground.vocabulary import TASKS
 from auditor.ground.wording import plural
 from auditor.importing import class_names as names_of_classes
-from auditor.importing import journal, mask_cache, staging
+from auditor.importing import journal, mask_cache, sets, staging
 from auditor.importing.building import (
     LOCATION,
     Builder,
@@ -153,9 +153,15 @@ def preview(source: str | Path, **options: Any) -> Preview:
     for name, count in itertools.chain.from_iterable(one.items() for one in splits.values()):
         counts[name] = counts.get(name, 0) + count
     unlabeled = counts.pop("", 0)
-    meant = names_of_classes.meaning(
-        opened.info, counts, merge=wanted.merge_classes, joined=wanted.joined_classes
-    )
+    if opened.info.is_set:
+        said_by = sets.read_sets(opened.info, counts, merge=wanted.merge_classes)
+        splits = {split: {"": one.pop("", 0)} | said_by.counts(one) for split, one in splits.items()}
+        counts = said_by.counts(counts)
+        meant = names_of_classes.Meaning(notes=said_by.notes, question=said_by.question)
+    else:
+        meant = names_of_classes.meaning(
+            opened.info, counts, merge=wanted.merge_classes, joined=wanted.joined_classes
+        )
     for name, parts in meant.several.items():
         for _ in range(counts[name]):
             problems.add(Problem(opened.info.table_file, None, names_of_classes.refusal(name, parts)))
@@ -253,7 +259,8 @@ def import_dataset(
     ``boxes`` makes every box of a COCO file a sample of its own: the part of the image inside it.
     ``task`` ``segmentation`` takes masks in place of classes, which lie in the folder ``masks`` or where a known
     layout has them (``sources.segmentation``); ``ignore_index`` is the value of pixels without a class.
-    ``task`` ``regression`` takes labels as numbers.
+    ``task`` ``regression`` takes labels as numbers; ``multilabel`` as sets of classes, several a picture or none: a
+    column a class, lists, names with a sign between, or class folders that share pictures.
     ``encoding`` is that of a table that is not UTF-8. ``merge_classes`` says whether names of classes that look
     alike (``Cat``, ``cat``) are one class; ``joined_classes`` that a name such as ``cat|dog`` is one.
     ``layout`` says of a folder or archive that can be read in two ways whether its first folders are the
@@ -418,6 +425,11 @@ def refuse_labels(info: SourceInfo, parsed: Parsed, *, skip_bad: bool) -> None:
         raise ImportRefusedError(f"{file} lists no image; check that it is the right file.")
     numbered = parsed.labels if parsed.labels.dtype == np.int32 else None
     occur = np.unique(numbered[numbered >= 0]) if numbered is not None and info.masks is None else None
+    if total and parsed.sets is not None and occur is not None and len(occur) == 1:
+        raise ImportRefusedError(
+            f"{file} gives every picture the same labels: no label can be told from another.",
+            field="label_column" if info.label_column else None,
+        )
     if total and num_classes and occur is not None and len(occur) == 1:
         raise ImportRefusedError(
             _one_class(file, parsed.class_names[occur[0]], int((parsed.labels >= 0).sum())),

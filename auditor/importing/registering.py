@@ -270,12 +270,13 @@ class Rows:
         """Nothing is read before the iteration; ``labels`` (N,) are of the kept rows."""
         self._parsed, self._built, self._found, self._is_numeric = parsed, built, found, is_numeric
         self._labels = labels
+        self._is_class = not is_numeric and parsed.sets is None
         self.num_reviews = 0
         """Known after the iteration."""
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Mappings of ``Sample``'s columns, in sample order."""
-        built, found, labels = self._built, self._found, self._labels
+        built, found, labels, sets = self._built, self._found, self._labels, self._parsed.sets
         signed = built.perceptual_hash.view(np.int64)
         headers = itertools.chain.from_iterable(
             built.headers[rows][["height", "width"]][built.kept[rows]].tolist()
@@ -285,12 +286,13 @@ class Rows:
             _, filepath, location, trusted, split, extra, review, mask = line
             group, label = int(found.group[sample_id]), labels[sample_id].item()
             number = label if self._is_numeric and not math.isnan(label) else None
+            is_none = number is None if self._is_numeric else label < 0
             self.num_reviews += bool(review)
             yield {
                 "sample_id": sample_id,
                 "filepath": filepath,
                 "location": location,
-                "given_label": label if not self._is_numeric else UNLABELED if number is None else 0,
+                "given_label": label if self._is_class else UNLABELED if is_none else 0,
                 "trusted": trusted,
                 "split": split,
                 "content_hash": built.content_hash[sample_id].tobytes().hex(),
@@ -302,6 +304,7 @@ class Rows:
                 "extra": extra,
                 "mask": mask,
                 "number": number,
+                "labels": None if sets is None or label < 0 else np.flatnonzero(sets[label]).tolist(),
             }
 
     def reviews(self) -> Iterator[dict[str, Any]]:
@@ -323,11 +326,14 @@ class Rows:
         is_corrected = review["review_decision"] == RELABEL
         if self._is_numeric:
             kept["number"] = float(cleaned) if is_corrected else None
+        members = self._parsed.members
+        if members is not None:
+            kept["labels"] = members.get(normal(cleaned)) if is_corrected else None
         return kept | {
             "sample_id": sample_id,
             "decision": review["review_decision"],
-            "label": number(cleaned) if is_corrected and not self._is_numeric else None,
-            "labels": [number(name) for name in several] or None,
+            "label": number(cleaned) if is_corrected and self._is_class else None,
+            "labels": kept.get("labels", [number(name) for name in several] or None),
             "reviewer": review["reviewer"],
             "created_at": review_time(review),
         }

@@ -1,3 +1,3 @@
-"""What the labels are: classes, masks or numbers, each the whole answer to ``auditor.kind.Kind``."""
+"""What the labels are: classes, masks, numbers or sets of classes, each the whole answer to ``kind.Kind``."""
 
-__all__ = ["masks", "numbers"]
+__all__ = ["masks", "numbers", "sets"]

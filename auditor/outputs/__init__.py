@@ -3,5 +3,6 @@
 __all__ = [
     "annotated",
     "export",
+    "found_again",
     "report",
 ]

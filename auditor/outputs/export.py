@@ -17,7 +17,7 @@ import stat
 import tempfile
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, TextIO
@@ -38,7 +38,7 @@ from auditor.ground.files import folder_written_whole, is_part_of, open_below, w
 from auditor.ground.names import Names, likeness, normal
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.tables import quoted
-from auditor.ground.vocabulary import ACTIONS, DISPUTED, EXCLUDE, EXCLUDING, KEEP, RELABEL
+from auditor.ground.vocabulary import ACTIONS, DISPUTED, EXCLUDE, EXCLUDING, KEEP, MULTILABEL, RELABEL
 from auditor.ground.wording import plural
 from auditor.importing import class_names
 from auditor.outputs import found_again
@@ -221,17 +221,33 @@ def export_tree(
     if out.exists():
         raise ExportRefusedError(f"{out} exists; choose a new folder.")
     sources = _load(dataset_name, policy, max_fdr, audit_id, progress)
-    _check_folders(sources.dataset)
-    counts, moved = _Counts(sources.automatic), dict[int, str]()
-    with folder_written_whole(out) as building:
+    counts = _Counts(sources.automatic)
+
+    def placed() -> Iterator[tuple[Sample, list[str]]]:
         for row, sample in _rows_with_samples(sources):
             counts.add(row)
-            if row["cleaned_label"]:
-                folder = building / (sample.split or "") / row["cleaned_label"]
-                original = _original(sources.dataset, sample, moved)
-                with _opened(sources.dataset.root, original) as stream:
-                    _put(stream, original, folder, sample, links=links)
+            yield sample, [row["cleaned_label"]] if row["cleaned_label"] else []
+
+    write_tree(sources.dataset, out, placed(), links=links)
     return counts.summary(sources)
+
+
+def write_tree(
+    dataset: Dataset, out: Path, placed: Iterable[tuple[Sample, Sequence[str]]], *, links: bool = False
+) -> None:
+    """Write a new folder with each sample's picture in the folder of each of its classes, below that of its split.
+
+    Raises:
+        ExportRefusedError: a class or split cannot be a folder's name, or only some samples are of a split.
+    """
+    _check_folders(dataset)
+    moved = dict[int, str]()
+    with folder_written_whole(out) as building:
+        for sample, classes in placed:
+            for name in classes:
+                original = _original(dataset, sample, moved)
+                with _opened(dataset.root, original) as stream:
+                    _put(stream, original, building / (sample.split or "") / name, sample, links=links)
 
 
 def export_zip(dataset_name: str, out: Path, **chosen: Any) -> ExportSummary:
@@ -455,7 +471,7 @@ def _check_folders(dataset: Dataset) -> None:
 def _write_source(sources: _Sources, out: Path) -> ExportSummary:
     """Return what the dataset was imported from, with cleaned labels and without excluded images."""
     dataset = sources.dataset
-    source = _reopened(dataset, out)
+    source = reopened(dataset, out)
     samples = list(reading.samples(dataset.id))
     found = found_again.find(dataset, source, samples)
     num_lost = dataset.num_samples - len(found.places)
@@ -493,7 +509,7 @@ def _write_source(sources: _Sources, out: Path) -> ExportSummary:
     if not found.by_picture:
         found_again.check_files(dataset, touched)
     outcomes = ["" if number is None else outcome[number] for number in found.samples]
-    writing = written_whole if _is_one_file(dataset.source) else folder_written_whole
+    writing = written_whole if is_one_file(dataset.source) else folder_written_whole
     with writing(out) as beside:
         source.write_again(beside, outcomes, dataset.class_names)
     return counts.summary(sources)
@@ -523,9 +539,13 @@ class _Meanings:
         return meant.called.get(name, name) or ""
 
 
-def _reopened(dataset: Dataset, out: Path) -> Any:
-    """The source, opened again to be written to ``out``."""
-    is_file = _is_one_file(dataset.source)
+def reopened(dataset: Dataset, out: Path) -> Any:
+    """Return the source, opened again to be written to ``out``.
+
+    Raises:
+        ExportRefusedError: it is of another kind than ``out``, or cannot be written again.
+    """
+    is_file = is_one_file(dataset.source)
     ends = "".join(Path(dataset.source).suffixes[-2:]).lower() if is_file else ""
     wanted = Path(dataset.source).suffix.lower() if is_file else ""
     refused = ExportRefusedError(
@@ -552,6 +572,7 @@ def _options(dataset: Dataset) -> SourceOptions:
         boxes=dataset.source_kind == "coco_boxes",
         annotators=tuple(dataset.annotators or ()),
         encoding=dataset.import_report.get("encoding"),
+        task=MULTILABEL if dataset.task == MULTILABEL else None,
         masks_on=dataset.import_report.get("masks_on"),
     )
 
@@ -564,7 +585,7 @@ def _named_path_column(dataset: Dataset) -> str | None:
     return dataset.path_column if first.location.endswith(f":{dataset.path_column}") else None
 
 
-def _is_one_file(source: str) -> bool:
+def is_one_file(source: str) -> bool:
     """Return whether the source is a file, here or at an address; the others are folders or names."""
     return os.path.isfile(Path(source).expanduser()) or ("://" in source and Path(source).suffix != "")
 

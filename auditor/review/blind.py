@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sqlmodel import Session
 
@@ -36,9 +36,10 @@ def record(
     *,
     label: int | None = None,
     number: float | None = None,
+    labels: Sequence[int] | None = None,
     reviewer: str,
 ) -> str:
-    """Record one blind verdict: ``label`` (with the class or number the person sees), ``exclude`` or ``unsure``.
+    """Record one blind verdict: ``label`` (with the class, number or set that is seen), ``exclude`` or ``unsure``.
 
     Returns what asks for another look because somebody, or the reviewer before, said something else; else ``""``.
 
@@ -52,6 +53,7 @@ def record(
         "decision": decision,
         "label": label,
         "number": number,
+        "labels": labels,
         "reviewer": reviewer,
     }
     said = schema.read(schema.BlindVerdict, fields)
@@ -112,7 +114,8 @@ def _record(open_session: Session, blind: schema.BlindVerdict) -> str:
         raise VerificationError("A verdict needs the reviewer's name.")
     datasets.lock(open_session, row.dataset_id)
     sample = datasets.sample(open_session, row.dataset_id, sample_id)
-    said = kind.of(dataset).judged(Said(decision, blind.label, blind.number), dataset, sample, row)
+    seen = Said(decision, blind.label, blind.number, _set(blind.labels))
+    said = kind.of(dataset).judged(seen, dataset, sample, row)
     stands = _standing(open_session, row, sample_id)
     reviewer = blind.reviewer.strip()
     _add_new(open_session, row.dataset_id, (draw_id, sample_id), said, reviewer, stands)
@@ -151,7 +154,7 @@ def record_all(dataset_id: int, verdicts: Mapping[tuple[int, int], Said], review
         log = reviews.log(open_session, dataset_id, kinds=[BLIND])
         standing_now = reviews.latest_verdicts(log)
         own = {
-            (row.draw_id, row.sample_id, row.decision, row.label, row.number)
+            (row.draw_id, row.sample_id, row.decision, row.label, row.number, _set(row.labels))
             for row in log
             if row.reviewer == reviewer
         }
@@ -175,7 +178,8 @@ def _add_new(
     stands: Review | None,
 ) -> None:
     """Append a verdict; one that is resent is no second one."""
-    if stands is None or (stands.decision, stands.label, stands.number, stands.reviewer) != (*said, reviewer):
+    stood = stands and Said(stands.decision, stands.label, stands.number, _set(stands.labels))
+    if stands is None or stood != said or stands.reviewer != reviewer:
         draw_id, sample_id = key
         verdict = NewReview(
             dataset_id=dataset_id,
@@ -185,8 +189,13 @@ def _add_new(
             decision=said.decision,
             label=said.label,
             number=said.number,
+            labels=None if said.labels is None else list(said.labels),
             reviewer=reviewer,
             source="verify",
             reverts=stands.id if stands is not None and said.decision == UNDO else None,
         )
         reviews.append(open_session, verdict)
+
+
+def _set(labels: Sequence[int] | None) -> tuple[int, ...] | None:
+    return None if labels is None else tuple(labels)

@@ -61,13 +61,14 @@ class Said(Body):
     label: Whole | None = None
     number: Annotated[float, Strict(), Field(allow_inf_nan=False)] | None = None
     """Of numbers, in place of a label."""
+    labels: Annotated[list[Whole], Field(max_length=1_000)] | None = None
+    """Of sets of classes, in place of a label."""
 
 
 class Verdict(Said):
     """A decision on a sample of a dataset."""
 
     dataset: Place
-    labels: Annotated[list[Whole], Field(max_length=1_000)] | None = None
     audit: Place | None = None
     note: Annotated[str, Strict(), AfterValidator(_storable), Field(max_length=100_000)] | None = None
     created_at: datetime | None = None

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from auditor.bridges import backbone_bridge, engine_bridge
 from auditor.ground.files import load_array, load_arrays
-from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
+from auditor.ground.vocabulary import CLASSIFICATION, MULTILABEL, REGRESSION, SEGMENTATION
 from auditor.statistics import trust_in_given
 from auditor.work import embedding
 from auditor.work.tasks import AGAIN, Event, Say, Task, store
@@ -98,7 +98,8 @@ class Train(Task):
     num_classes: int
     inputs: str
     """``.npz`` with ``trusted`` (N,) bool, and the labels to train on: ``labels`` (N,) int64 with perhaps
-    ``trusted_weight`` (N,) float32; ``masks`` (N, S, S) uint8; or ``numbers`` (N,) float64."""
+    ``trusted_weight`` (N,) float32; ``masks`` (N, S, S) uint8; ``numbers`` (N,) float64; or ``sets`` (N, K)
+    int8."""
     checkpoint: str
     """File of the engine's state."""
     images: str | None = None
@@ -209,7 +210,19 @@ def _train_numbers(task: Train, common: dict[str, Any]) -> tuple[Arrays, dict[st
     return arrays | {f"signal_{key}": values for key, values in result.signals.items()}, _provenance(result)
 
 
-_TRAIN = {CLASSIFICATION: _train_classes, SEGMENTATION: _train_masks, REGRESSION: _train_numbers}
+def _train_sets(task: Train, common: dict[str, Any]) -> tuple[Arrays, dict[str, Any]]:
+    sets, trusted = load_arrays(Path(task.inputs), "sets", "trusted", remedy=AGAIN)
+    assert task.features is not None
+    result = engine_bridge.train_sets(task.engine, _mapped(task.features), sets, trusted=trusted, **common)
+    return {"probs": result.probs}, _provenance(result)
+
+
+_TRAIN = {
+    CLASSIFICATION: _train_classes,
+    SEGMENTATION: _train_masks,
+    REGRESSION: _train_numbers,
+    MULTILABEL: _train_sets,
+}
 
 
 def _common(task: Train, say: Say, checkpoint: engine_bridge.FileCheckpoint) -> dict[str, Any]:

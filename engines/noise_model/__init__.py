@@ -21,4 +21,5 @@ SPEC = EngineSpec(
         ),
     },
     needs_features=True,
+    other_configs={"sets": "NoiseModelConfig"},
 )

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import torch
 
-from engines.contract import Checkpoint, EngineInputError, MaskData, NumberData, TrainingData
+from engines.contract import Checkpoint, EngineInputError, MaskData, NumberData, SetData, TrainingData
 from engines.networks.heads import resolve_for_shape
 
 FINGERPRINT = "fingerprint"
@@ -61,7 +61,7 @@ def run_fingerprint(
     engine: str,
     config: Settings,
     seed: int,
-    data: TrainingData | MaskData | NumberData,
+    data: TrainingData | MaskData | NumberData | SetData,
     device: torch.device,
 ) -> str:
     """Digest of what a checkpoint must agree on to be continued: engine, config, seed, labels, sizes and network.

@@ -18,7 +18,7 @@ from tests.browser.conftest import WAIT_MS, Server, in_colours, open_page, still
 from tests.browser.test_review import OLDER
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-# Masks and Numbers refuse this set: test_masks.py and test_numbers.py look at them with sets of their own.
+# Masks, Numbers and Sets refuse this set: tests called like them look at them with sets of their own.
 PAGES = [
     "",
     "import",
@@ -27,6 +27,7 @@ PAGES = [
     "suspects",
     "masks",
     "numbers",
+    "sets",
     "map",
     "classes",
     "engines",

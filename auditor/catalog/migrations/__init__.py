@@ -7,5 +7,5 @@ number in ``HEAD``, and the tables changed in ``models``; a test compares the tw
 
 __all__ = ["HEAD"]
 
-HEAD = "0004"
+HEAD = "0005"
 """The layout that this version of the code reads and writes."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from auditor.ground.errors import ImportRefusedError
-from auditor.ground.vocabulary import REGRESSION, SEGMENTATION
+from auditor.ground.vocabulary import MULTILABEL, REGRESSION, SEGMENTATION
 from auditor.pictures.sources.addresses import fetch, is_folder, is_remote, path_of
 from auditor.pictures.sources.annotations import NamedSource, numbers_of
 from auditor.pictures.sources.answers import NO_PLACE
@@ -44,11 +44,14 @@ from auditor.pictures.sources.rows import (
     printable,
 )
 from auditor.pictures.sources.segmentation import open_masks, read_mask, split_lists, split_turn
+from auditor.pictures.sources.sets import SHOWN, read_list, read_set, set_text, sign_of
+from auditor.pictures.sources.shared import sets_of
 from auditor.pictures.sources.tars import TarTree, is_tar
 from auditor.pictures.sources.trees import ZipTree, folder_tree, is_repository
 
 __all__ = [
     "NO_PLACE",
+    "SHOWN",
     "SPLITS",
     "Payload",
     "Problem",
@@ -71,10 +74,14 @@ __all__ = [
     "printable",
     "read_bytes",
     "read_each",
+    "read_list",
     "read_mask",
+    "read_set",
     "remarks",
     "review_time",
+    "set_text",
     "several_labels",
+    "sign_of",
     "split_lists",
     "split_turn",
     "tree_lines",
@@ -125,6 +132,8 @@ def open_here(source: str, options: SourceOptions, scratch: Path | None = None) 
         if options.class_names is not None:
             raise ImportRefusedError("Numbers have no class names; leave them out.", field="class_names")
         return numbers_of(opened)
+    if options.task == MULTILABEL:
+        return sets_of(opened, options)
     if options.class_names is None:
         return opened
     return NamedSource(opened, Path(options.class_names).expanduser())

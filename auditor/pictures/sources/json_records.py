@@ -20,6 +20,7 @@ from typing import Any
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import LongLineError, lines_of
+from auditor.ground.vocabulary import MULTILABEL
 from auditor.pictures.sources.annotations import Entry, Format, Outcome, is_image
 from auditor.pictures.sources.answers import Answer, settled
 from auditor.pictures.sources.columns import (
@@ -35,6 +36,7 @@ from auditor.pictures.sources.columns import (
 from auditor.pictures.sources.folder import has_broken_text
 from auditor.pictures.sources.refused import Refusals
 from auditor.pictures.sources.rows import SourceOptions, class_name, printable
+from auditor.pictures.sources.sets import flagged_like, set_text, sign_of, valued_like, written_like
 
 SHAPES = (
     "bounding_box",
@@ -48,6 +50,7 @@ SHAPES = (
     "keypoints",
 )
 """What FiftyOne and others keep beside the label of a part of an image."""
+ONE_CLASS = "one class per image can be audited, or several with the task multilabel"
 OF_BOXES = "one class per image can be audited: write boxes as COCO and import that file with boxes"
 SOURCE, METADATA = "source-ref", "-metadata"
 """Of Ground Truth."""
@@ -68,7 +71,7 @@ class Records(Format):
         Raises:
             ImportRefusedError: no path or label among ``columns``.
         """
-        self._file = file
+        self._file, self._are_sets = file, options.task == MULTILABEL
         self.columns = tuple(columns)
         if any(map(has_broken_text, self.columns)):
             raise ImportRefusedError(f"{file.name}: a key is no valid text; correct it.")
@@ -94,12 +97,17 @@ class Records(Format):
 
     def _label_of(self, value: dict[str, Any]) -> str | None:
         said = value.get(self._label)
+        if self._are_sets:
+            return _set_in(said, self._label)
         if (isinstance(said, dict) and "choices" in said) or (isinstance(said, list) and len(said) > 1):
-            raise ValueError("has several choices; one class per image can be audited")
+            raise ValueError(f"has several choices; {ONE_CLASS}")
         return class_name(next(iter(said), None) if isinstance(said, list) else said, self._label)
 
     def _relabel(self, value: dict[str, Any], label: str) -> None:
         said = value.get(self._label)
+        if self._are_sets:
+            value[self._label] = _set_like(said, json.loads(label), self._sign)
+            return
         new = int(self._numbered(label)) if isinstance(said, int) else label
         value[self._label] = [new] if isinstance(said, list) else new
         if self._refusals.column in value:
@@ -127,6 +135,9 @@ class Records(Format):
     def rewritten(self, outcome: Outcome) -> str:
         """See ``Format``."""
         kept = []
+        if self._are_sets:
+            texts = (value.get(self._label) for _, value in self.values())
+            self._sign = sign_of({text for text in texts if isinstance(text, str)})
         for _, value in self.values():
             label = outcome(self._path_of(value))
             if label is not None:
@@ -338,6 +349,26 @@ class LabelsByName(Format):
         if self._names is not None and not isinstance(said, str):
             return self._names.index(label) if label in self._names else label
         return int(self._numbered(label)) if isinstance(said, int) else label
+
+
+def _set_in(said: Any, column: str) -> str | None:
+    """The set of classes that a value of JSON names, as text."""
+    if isinstance(said, dict) and "choices" in said:
+        said = said["choices"]
+    if isinstance(said, list):
+        return set_text(name for one in said if (name := class_name(one, column)) is not None)
+    return json.dumps(said, ensure_ascii=False) if isinstance(said, dict) else class_name(said, column)
+
+
+def _set_like(said: Any, names: list[str], sign: str | None) -> Any:
+    """A set of classes in the form of what a file says."""
+    if isinstance(said, dict):
+        if "choices" in said:
+            return said | {"choices": names}
+        return flagged_like(said, names)
+    if isinstance(said, str) and said:
+        return written_like(said, names, sign)
+    return valued_like(said, names)
 
 
 def _lists_of_records(value: dict[str, Any]) -> list[str]:

@@ -7,6 +7,7 @@ are read in small batches and never held all together.
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +21,7 @@ import pyarrow.parquet as pq
 from auditor import columns as exported
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.names import Names, first_twice
+from auditor.ground.vocabulary import MULTILABEL
 from auditor.pictures.sources.arrow_files import SPLITS_OF, STATE, ArrowFile, copy_descriptions
 from auditor.pictures.sources.columns import (
     GIVEN,
@@ -55,6 +57,7 @@ from auditor.pictures.sources.rows import (
     numbered,
     printable,
 )
+from auditor.pictures.sources.sets import set_text, sign_of, valued_like, written_like
 from auditor.pictures.sources.trees import MissingError, PathError
 
 ROWS_A_BATCH = 2_000
@@ -77,7 +80,7 @@ class ParquetSource:
             ImportRefusedError: damaged, no image or label column, class names that do not fit.
         """
         self.ignored: list[str] = []
-        self._files = files
+        self._files, self._are_sets = files, options.task == MULTILABEL
         self._root, self._one = root, root == files[0]
         schema = self._open(files[0]).schema_arrow
         self._refuse_other_schemas(schema)
@@ -95,10 +98,11 @@ class ParquetSource:
                 field="label_column",
             )
         label = None if said else choose_column(name, columns, "label", options.label_column, LABEL_NAMES)
-        if label is not None and pa.types.is_nested(schema.field(label).type):
+        if label is not None and not self._is_read(schema.field(label).type):
             kind = printable(str(schema.field(label).type), 60)
             raise ImportRefusedError(
-                f"{name}: the column {printable(label, 40)!r} holds {kind}; a label is one number or text.",
+                f"{name}: the column {printable(label, 40)!r} holds {kind}; a label is one number or text, or "
+                "a list of them with the task multilabel.",
                 field="label_column",
             )
         true = options.true_label_column
@@ -140,6 +144,11 @@ class ParquetSource:
             annotators=said,
             is_own_export=own,
         )
+
+    def _is_read(self, kind: pa.DataType) -> bool:
+        """Return whether a column of that type can be labels."""
+        is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+        return not pa.types.is_nested(kind) or (self._are_sets and is_list)
 
     def _open(self, file: Path) -> pq.ParquetFile | ArrowFile:
         return open_columns(file, None if self._one else self._root)
@@ -246,6 +255,8 @@ class ParquetSource:
     def _class_of(self, column: str, value: Any) -> str | None:
         if value is None:
             return None
+        if isinstance(value, list):
+            return set_text(name for one in value if (name := self._class_of(column, one)) is not None)
         names = self._names[column]
         if isinstance(value, float) and value != value:
             return None
@@ -322,12 +333,31 @@ class ParquetSource:
         place = batch.schema.get_field_index(column)
         kind = batch.schema.field(place).type
         labels = batch.column(place).to_pylist()
+        sign = self._sign() if self._are_sets and any(said) else None
         for row, label in enumerate(said):
-            if label:
+            if label and self._are_sets:
+                labels[row] = self._changed_set(labels[row], json.loads(label), sign)
+            elif label:
                 is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
                 labels[row] = int(numbered(label, class_names)) if is_number else label
         changed = batch.set_column(place, batch.schema.field(place), pa.array(labels, kind))
         return changed.filter(pa.array([label is not None for label in said], pa.bool_()))
+
+    def _sign(self) -> str | None:
+        """Return what parts the names in a column of texts."""
+        column = str(self.info.label_column)
+        batches = (batch for file in self._files for batch in self._batches(file, [column], ROWS_A_BATCH))
+        return sign_of(
+            {one for batch in batches for one in batch.column(0).to_pylist() if isinstance(one, str)}
+        )
+
+    def _changed_set(self, before: Any, names: list[str], sign: str | None) -> Any:
+        if not isinstance(before, list):
+            return written_like(_text(before), names, sign)
+        declared = self._names[str(self.info.label_column)]
+        if declared is not None:
+            return [declared.index(name) for name in names]
+        return valued_like(before, names)
 
     def _bytes_column(self) -> str:
         return f"{self.info.path_column}.bytes" if self._layout == "struct" else str(self.info.path_column)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
+from auditor.ground.vocabulary import CLASSIFICATION, MULTILABEL, REGRESSION, SEGMENTATION
 from auditor.pictures.masks import MaskCode
 
 IMAGE_SUFFIXES = (
@@ -125,6 +125,8 @@ class SourceInfo:
     """How the masks are written, where labels are masks."""
     is_numeric: bool = False
     """Labels are numbers, each as the text that ``numbers.number_text`` writes."""
+    is_set: bool = False
+    """Labels are sets of classes, each as a text that ``sets.read_set`` reads."""
     read_as: tuple[str, ...] = ()
     """How its folders are read, a line a split, where that is more than a class a folder."""
     left_out: tuple[str, ...] = ()
@@ -139,6 +141,8 @@ class SourceInfo:
         """One of ``vocabulary.TASKS``."""
         if self.masks is not None:
             return SEGMENTATION
+        if self.is_set:
+            return MULTILABEL
         return REGRESSION if self.is_numeric else CLASSIFICATION
 
 

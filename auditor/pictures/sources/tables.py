@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,6 +16,7 @@ from auditor.ground.delimited import Delimited, Record
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.names import first_twice
 from auditor.ground.tables import quoted, unquoted
+from auditor.ground.vocabulary import MULTILABEL
 from auditor.pictures.sources.answers import OneRowAnAnswer
 from auditor.pictures.sources.columns import (
     ANNOTATOR_NAMES,
@@ -50,6 +52,7 @@ from auditor.pictures.sources.rows import (
     numbered,
     printable,
 )
+from auditor.pictures.sources.sets import set_text, sign_of, written_like
 from auditor.pictures.sources.trees import Images, MissingError, PathError, ZipTree
 
 INDEX = "Unnamed: 0"
@@ -93,7 +96,7 @@ BOXES = (
     {"regionshapeattributes"},
 )
 """Columns that say where in the image something is, without the signs in their names."""
-ONE_CLASS = "one class per image can be audited"
+ONE_CLASS = "one class per image can be audited, or several with the task multilabel"
 
 
 class TableSource:
@@ -108,6 +111,7 @@ class TableSource:
         self.tree = tree
         self.ignored: list[str] = []
         self._name = name
+        self._are_sets = options.task == MULTILABEL
         self._table: Delimited | OneRowAnAnswer = Delimited(
             name, stream, encoding=options.encoding, refused=ImportRefusedError
         )
@@ -324,24 +328,53 @@ class TableSource:
     def _label_of(self, cell: dict[str, str]) -> str | None:
         if self.info.label_column is None:
             chosen = [column for column in self._one_hot if cell[column].strip().lower() in ONES]
+            if self._are_sets:
+                return set_text(chosen)
             if len(chosen) > 1:
                 raise ValueError(f"has several labels ({', '.join(chosen)}); {ONE_CLASS}")
             return chosen[0] if chosen else None
         label = cell[self.info.label_column].strip() or None
         if label is not None and label.startswith('{"choices"'):  # of Label Studio
+            if self._are_sets:
+                return set_text(json.loads(label)["choices"])
             raise ValueError(f"has several choices; {ONE_CLASS}")
         return label
+
+    def _sign(self) -> str | None:
+        """Return what parts the names in the column of labels."""
+        if self.info.label_column is None:
+            return None
+        place, wanted = self._at[self.info.label_column], len(self._header_cells)
+        return sign_of({one.cells[place] for one in self._table.records() if len(one.cells) == wanted})
+
+    def _changed_set(self, cells: list[str], names: list[str], sign: str | None) -> dict[int, str]:
+        """The cells of a row that say its set of classes."""
+        if self.info.label_column is not None:
+            place = self._at[self.info.label_column]
+            if cells[place].startswith('{"choices"'):
+                return {place: json.dumps({"choices": names}, ensure_ascii=False)}
+            return {place: written_like(cells[place], names, sign)}
+        before = {one: cells[self._at[one]] for one in self._one_hot}
+        said = {cell.strip().lower() in ONES: cell for cell in before.values()}
+        written = {True: said.get(True, "1"), False: said.get(False, "0")}
+        return {
+            self._at[one]: written[one in names]
+            for one, cell in before.items()
+            if (cell.strip().lower() in ONES) != (one in names)
+        }
 
     def write_again(self, out: Path, outcomes: Outcomes, class_names: Sequence[str]) -> None:
         """See ``sources.Rewritable``: the same text, but for the cells of the labels that changed."""
         assert isinstance(self._table, Delimited)
-        decided = iter(outcomes)
+        decided, sign = iter(outcomes), self._sign() if self._are_sets else None
 
         def changed(record: Record) -> dict[int, str] | None:
             cells = record.cells
             label = next(decided) if any(cells) else ""
             if label is None or not label or len(cells) != len(self._header_cells):
                 return None if label is None else {}
+            if self._are_sets:
+                return self._changed_set(cells, json.loads(label), sign)
             return self._relabeled(cells, label, class_names)
 
         with (out / Path(self._name).name if out.is_dir() else out).open("wb") as file:

@@ -1,0 +1,116 @@
+"""A home with pictures that show several shapes or none, and a few wrong sets of classes: imported, and audited."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from PIL import Image, ImageDraw
+
+from auditor.audits import worker
+from auditor.backbones import own_features
+from auditor.ground.vocabulary import MULTILABEL
+from auditor.importing.imports import import_dataset
+from auditor.labels.sets.kind import KIND
+
+CLASSES = ["bar", "disc", "ring"]
+NUM = 90
+MISSING, EXTRA = ((7, "disc"), (30, "bar")), ((12, "ring"), (55, "disc"))
+"""(picture, class) that its given set lacks, or has too many."""
+
+
+def shown() -> np.ndarray:
+    """(``NUM``, 3) which classes each picture shows."""
+    found = np.random.default_rng(5).random((NUM, 3)) < 0.5
+    for place, name in (*MISSING, *EXTRA):
+        found[place, CLASSES.index(name)] = (place, name) in MISSING
+    return found
+
+
+def given() -> list[list[str]]:
+    """The given sets."""
+    sets = shown()
+    for place, name in (*MISSING, *EXTRA):
+        sets[place, CLASSES.index(name)] ^= True
+    return [[CLASSES[label] for label in np.flatnonzero(row)] for row in sets]
+
+
+def write_pictures(folder: Path, sets: Sequence[Sequence[str]]) -> list[str]:
+    """One picture a set, different from all others; returns their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for place, names in enumerate(sets):
+        picture = Image.new("L", (64, 64), 235)
+        draw = ImageDraw.Draw(picture)
+        if "bar" in names:
+            draw.rectangle((4, 4, 60, 12), fill=30 + place % 40)
+        if "disc" in names:
+            draw.ellipse((4, 20, 30, 46), fill=30 + place % 40)
+        if "ring" in names:
+            draw.ellipse((34, 20, 60, 46), outline=30, width=4)
+        draw.line((place % 60, 52, 60, 52 + place // 60 * 5), fill=place, width=2)
+        picture.putpixel((63, 63), place)
+        picture.save(folder / f"{place}.png")
+        paths.append(f"{place}.png")
+    return paths
+
+
+def flags(names: Sequence[str]) -> str:
+    """An object of ones and zeros."""
+    return json.dumps({name: int(name in names) for name in CLASSES})
+
+
+def write_source(
+    folder: Path, form: str, sets: Sequence[Sequence[str]], drawn: Sequence[Sequence[str]] | None = None
+) -> Path:
+    """A source with these sets in one of ``FORMS``, its pictures (of what is ``drawn``) beside it."""
+    paths = write_pictures(folder, sets if drawn is None else drawn)
+    file = folder / ("labels.csv" if form not in ("jsonl", "parquet") else f"labels.{form}")
+    if form == "folder":
+        for path, names in zip(paths, sets, strict=True):
+            for name in names:
+                (folder / "classes" / name).mkdir(parents=True, exist_ok=True)
+                (folder / "classes" / name / path).write_bytes((folder / path).read_bytes())
+        return folder / "classes"
+    if form == "jsonl":
+        lines = [json.dumps({"file_name": p, "label": list(s)}) for p, s in zip(paths, sets, strict=True)]
+        file.write_text("\n".join(lines) + "\n")
+    elif form == "parquet":
+        images = [{"bytes": (folder / path).read_bytes(), "path": path} for path in paths]
+        numbers = [[CLASSES.index(name) for name in names] for names in sets]
+        names = {"_type": "ClassLabel", "names": CLASSES}
+        features = {
+            "info": {"features": {"image": {"_type": "Image"}, "label": {"feature": names, "_type": "List"}}}
+        }
+        table = pa.table({"image": images, "label": pa.array(numbers, pa.list_(pa.int64()))})
+        pq.write_table(table.replace_schema_metadata({"huggingface": json.dumps(features)}), file)
+    elif form == "columns":
+        rows = [
+            f"{p},{','.join(str(int(c in s)) for c in CLASSES)},n" for p, s in zip(paths, sets, strict=True)
+        ]
+        file.write_text("\n".join([f"path,{','.join(CLASSES)},note", *rows]) + "\n")
+    else:
+        cells = {"json": json.dumps, "python": repr, "object": flags}.get(form, form.join)
+        rows = [
+            '{},"{}",n'.format(p, str(cells(s)).replace('"', '""')) for p, s in zip(paths, sets, strict=True)
+        ]
+        file.write_text("\n".join(["path,label,note", *rows]) + "\n")
+    return file
+
+
+FORMS = ("|", "; ", ", ", "json", "python", "object", "columns", "jsonl", "parquet", "folder")
+JOINED = FORMS[:3]
+
+
+def make_home(folder: Path) -> None:
+    """Import and audit ``NUM`` pictures into the AUDITOR_HOME of this moment; the source lies in ``folder``."""
+    drawn = [[CLASSES[label] for label in np.flatnonzero(row)] for row in shown()]
+    source = write_source(folder / "source", "columns", given(), drawn)
+    import_dataset(source, name="shapes", task=MULTILABEL, workers=1)
+    noise = np.random.default_rng(1).normal(0, 0.1, (NUM, 3))
+    features = own_features.add("shapes", (shown() + noise).astype(np.float32), name="seen")
+    worker.run(KIND.plan("shapes", features=features, device="cpu"))

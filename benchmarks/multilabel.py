@@ -200,7 +200,7 @@ def scored(
 ) -> dict[str, float]:
     """Score how well wrong labels, and pictures with one, are found by ``doubt`` (N, K) and ``of_picture`` (N,)."""
     wrong = given != truth
-    return {
+    found = {
         "auroc": auroc(wrong.ravel(), doubt.ravel()),
         "ap": average_precision(wrong.ravel(), doubt.ravel()),
         "picture_auroc": auroc(wrong.any(axis=1), of_picture),
@@ -210,10 +210,11 @@ def scored(
         "wrong": float(wrong.sum()),
         "wrong_pictures": float(wrong.any(axis=1).sum()),
     }
+    return {name: value for name, value in found.items() if value == value}  # no error, no figure
 
 
 def page(found: dict[str, Any]) -> str:
-    """The results as Markdown: means of the seeds."""
+    """The results as Markdown: means of the draws."""
     lines = [
         "# Several labels a picture",
         "",
@@ -236,11 +237,16 @@ def page(found: dict[str, Any]) -> str:
         ]
         for way in runs[0]:
             mean = {key: np.mean([run[way][key] for run in runs]) for key in runs[0][way]}
-            guess = f"{mean['guess']:,.0f}" if "guess" in mean else ""
-            lines.append(
-                f"| {way} | {mean['auroc']:.3f} / {mean['ap']:.3f} | {mean['picture_auroc']:.3f} / "
-                f"{mean['picture_ap']:.3f} | {mean['flags']:,.0f} | {mean['right_flags']:,.0f} | {guess} |"
-            )
+            cells = [
+                " / ".join(
+                    f"{mean[f'{what}{name}']:.3f}" for name in ("auroc", "ap") if f"{what}{name}" in mean
+                )
+                for what in ("", "picture_")
+            ]
+            cells += [
+                f"{mean[name]:,.0f}" if name in mean else "" for name in ("flags", "right_flags", "guess")
+            ]
+            lines.append(f"| {way} | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
 
 

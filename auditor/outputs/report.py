@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -193,8 +194,15 @@ def _engine_lines(audit: Audit) -> list[EngineLine]:
     return lines
 
 
+def _titled(audit: Audit, sentence: str) -> str:
+    """A stored sentence with the engines' titles in place of their names."""
+    for name in arrays.engines_of(audit.id):
+        sentence = re.sub(rf"\b{re.escape(name)}\b", arrays.describe(audit.id, name)["title"], sentence)
+    return sentence
+
+
 def _notes(audit: Audit, said: statements.Statements) -> list[str]:
-    notes = [said_of_trust] if (said_of_trust := audit.summary.trust_sentence) else []
+    notes = [_titled(audit, said_of_trust)] if (said_of_trust := audit.summary.trust_sentence) else []
     if not audit.summary.num_label_issues:
         notes.append(statements.no_suspects(audit))
     if borrowed := arrays.heard_in_words(audit):

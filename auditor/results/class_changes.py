@@ -68,7 +68,7 @@ def split(
         ReviewError: no such class, a sample is of another one or in dispute, the name is taken, or a job runs.
         NotFoundError: no such dataset or sample.
     """
-    chosen, batch = list(dict.fromkeys(samples)), uuid.uuid4().hex
+    chosen, batch = list(samples), uuid.uuid4().hex
     with _changing(dataset_name, reviewer) as (open_session, dataset):
         label, names = _number(dataset, class_name), list(dataset.class_names)
         others = np.setdiff1d(chosen, members(open_session, dataset, label))

@@ -11,7 +11,7 @@ import pytest
 
 from auditor.audits import worker
 from auditor.audits.plan import plan
-from auditor.catalog import audits, scores
+from auditor.catalog import audits, reading, scores
 from auditor.catalog.db import session
 from auditor.experiments import before_after
 from auditor.ground.errors import AuditFailedError, ExportRefusedError, NotFoundError
@@ -70,6 +70,13 @@ def test_report__says_what_was_decided_and_nothing_on_open_suspects(audited: tup
     wrong = [i for i in shown if digits.is_wrong[i]]
     truth = [f"relabel → {digits.true_labels[i]}" for i in wrong]
     assert [one for one in decided[2:] if one.startswith("relabel")] == truth
+
+
+def test_titled__engines_go_by_their_titles(audited: tuple[Digits, int]) -> None:
+    said = report._titled(
+        reading.audit(audited[1]), "Trust comes from cross_entropy 100 %, my_cross_entropy_2 0 %."
+    )
+    assert said == "Trust comes from Plain cross-entropy 100 %, my_cross_entropy_2 0 %."
 
 
 def test_report__says_what_the_trusted_set_changed(audited: tuple[Digits, int]) -> None:

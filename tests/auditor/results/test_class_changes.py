@@ -299,6 +299,9 @@ def test_split__of_what_people_made_of_the_class_not_of_what_they_took_out(
     pets.review(other_cat, "exclude", **ANN)
     with pytest.raises(ReviewError, match=f"sample {other_cat} is not"):
         class_changes.split("pets", "cat", "lion", [cat, other_cat], **ANN)
+    pets.review(given.index("dog"), "unsure", **ANN)
+    with pytest.raises(ReviewError, match="can be split from it"):
+        class_changes.split("pets", "dog", "hound", [given.index("dog")], **ANN)
     class_changes.split("pets", "cat", "lion", [cat, fox], **ANN)
     lion = auditor.open("pets").class_names.index("lion")
     assert [decisions.outcomes(pets.table.id)[one].label for one in (cat, fox)] == [lion, lion]

@@ -18,8 +18,9 @@ ROOT = Path(__file__).resolve().parent.parent
 CATALOG, BENCH = ("auditor/catalog/",), ("app/components/", "app/server/", "app/panels/", "app/frame.")
 FIFTYONE = ("auditor/fiftyone_bridge/", "auditor/bridges/fiftyone_door.py", "tests/mongodb.py")
 ENGINES, FINETUNING = ("engines/", "tests/engines/"), ("auditor/audits/", "auditor/backbones/", "engines/")
-FEATURES_AUDIT, RATES = "tests/auditor/audits/test_features_audit.py", "tests/auditor/statistics/rates"
+RATES = "tests/auditor/statistics/rates"
 STATISTICS = ("auditor/statistics/",)
+BACKBONES = ("auditor/backbones/", "auditor/audits/", "engines/backbones/", "engines/networks/")
 DEPLOY = (
     *("deploy/", "Dockerfile"),
     *("app/session/sign_in.py", "app/session/access.py", "app/session/allowed.py"),
@@ -49,9 +50,6 @@ WORLD: dict[str, tuple[str, ...]] = {
     "tests/auditor/results/test_settle.py::test_settle__stopped_in_the_middle": (
         *("auditor/results/settle.py", "auditor/catalog/scores.py"),
     ),
-    f"{FEATURES_AUDIT}::test_audit__the_embedding_is_resumed_and_the_result_is_the_same": (
-        *("auditor/audits/", "auditor/backbones/"),
-    ),
     "tests/auditor/ground/test_apart.py": ("auditor/ground/apart.py",),
     "tests/auditor/importing/test_foreign_files.py": ("auditor/importing/", "auditor/pictures/"),
     # FiftyOne: push, its App and services, in a browser, a notebook and with MongoDB of its own.
@@ -69,6 +67,35 @@ WORLD: dict[str, tuple[str, ...]] = {
     f"{RATES}/test_strata.py::test_part_interval__strata_of_an_earlier_ranking_sharpen_a_uniform_draw": STATISTICS,
     f"{RATES}/test_strata.py::test_promise__and_interval_hold_where_a_second_reviewer_errs_and_what_differs_counts"
     "_as_unsure": STATISTICS,
+    # What refuses bodies of requests and files that somebody made to do harm.
+    "tests/faults/test_bodies.py": ("app/server/",),
+    "tests/faults/test_inputs.py": ("auditor/importing/", "auditor/pictures/", "auditor/ground/"),
+    # Features of backbones, and audits on them, but for the default one of photos.
+    "tests/auditor/backbones": BACKBONES,
+    "tests/auditor/audits/test_features_audit.py": FINETUNING,
+    "tests/auditor/audits/test_shards.py": BACKBONES,
+    "tests/auditor/audits/test_copies.py": ("auditor/audits/", "auditor/importing/duplicates.py"),
+    # Jobs, and what a process of one loads.
+    "tests/auditor/jobs": ("auditor/jobs/", "auditor/work/", "auditor/ground/"),
+    "tests/auditor/work/test_tasks.py": ("auditor/work/", "auditor/__init__.py", "engines/contract.py"),
+    "tests/auditor/api/test_estimator.py": ("auditor/api/", "engines/registry.py"),
+    "tests/auditor/api/test_watching.py": ("auditor/api/", "auditor/audits/"),
+    # One set of figures on all surfaces; `make truth` looks at many more.
+    "tests/auditor/outputs/test_same_numbers.py": (
+        *STATISTICS,
+        "auditor/results/",
+        "auditor/outputs/",
+        "app/",
+    ),
+    # Rows that moved at the source.
+    "tests/auditor/outputs/test_found_again.py": ("auditor/outputs/", "auditor/pictures/"),
+    # The form of Import and the dialog of classes, beside one test of each screen.
+    "tests/app/session/test_choices.py": (
+        "app/session/",
+        "app/screens/import_.py",
+        "app/panels/importing.py",
+    ),
+    "tests/app/screens/test_class_changes.py": ("app/screens/classes.py", "auditor/results/class_changes.py"),
     # Object stores.
     "tests/auditor/pictures/sources/test_remote.py": ("auditor/pictures/sources/", "auditor/ground/hosts.py"),
     # Every layout of the world imported, exported and read again.
@@ -81,6 +108,9 @@ WORLD: dict[str, tuple[str, ...]] = {
         "auditor/labels/masks/",
         "engines/segmentation/",
         "auditor/labels/others.py",
+    ),
+    "tests/auditor/pictures/sources/test_segmentation.py": (
+        *("auditor/pictures/sources/", "auditor/pictures/masks.py", "auditor/labels/masks/"),
     ),
     "tests/engines/segmentation": ("engines/segmentation/", "engines/shared/"),
     "tests/engines/cross_entropy/test_masks.py": ("engines/segmentation/", "engines/cross_entropy/"),
@@ -96,8 +126,6 @@ WORLD: dict[str, tuple[str, ...]] = {
     "tests/auditor/labels/numbers": ("auditor/labels/numbers/", "engines/regression/"),
     # What trains in engines/ beside the contract: nothing elsewhere can change what these find. The methods step
     # by step beside literal second copies of them; L2B on other bases; fine-tuning; other computers than this one.
-    f"{FEATURES_AUDIT}::test_audit__finetune_refuses_weights_that_changed_since_it_was_planned": FINETUNING,
-    f"{FEATURES_AUDIT}::test_audit__finetune_trains_the_backbone_on_the_images": FINETUNING,
     "tests/app/screens/test_pages.py::test_audit__fine_tuning_of_a_backbone_can_be_chosen": FINETUNING,
     "tests/engines/backbones/test_embedding.py": ENGINES,
     "tests/engines/choicenet/test_reference_steps.py": ENGINES,
@@ -115,6 +143,7 @@ WORLD: dict[str, tuple[str, ...]] = {
     "tests/engines/shared/test_device_placement.py": ENGINES,
     "tests/engines/shared/test_optimizers.py": ENGINES,
     "tests/engines/shared/test_precision.py": ENGINES,
+    "tests/engines/test_contract.py::test_engine__on_images": ENGINES,
     "tests/engines/test_contract_finetuned.py": ENGINES,
     "tests/engines/test_least_steps.py": ENGINES,
     "tests/engines/test_waiting.py": ENGINES,

@@ -11,6 +11,7 @@ class Cards {
     this.watch = new IntersectionObserver((changes) => {
       for (const { target, isIntersecting } of changes) if (isIntersecting) this.seen.add(target);
     }, { threshold: 0.6 });
+    window.addEventListener("resize", () => { if (this.picks?.isConnected) this.fit(); });
     this.forget();
   }
 
@@ -77,6 +78,12 @@ class Cards {
     return null;
   }
 
+  // Tiles are as large as the window lets them be, also once it has another size.
+  fit() {
+    const columns = this.columns(this.bench.items.length);
+    this.picks.style.setProperty("--pick", columns ? `calc(${100 / columns}% - ${TILE_GAP}px)` : null);
+  }
+
   draw() {
     const { bench, pair } = this;
     this.drawnAt = performance.now();
@@ -102,9 +109,11 @@ class Cards {
     const first = pair.isUnverified ? "A first list, nothing of it is verified: check each. " : "";
     const singles = this.singles ? `, then ${this.singles.toLocaleString("en")} of mixed classes` : "";
     const later = this.isMixed ? `${first}Each has a suggestion of its own.` : `${first}${others}${singles}`;
+    this.picks = el("div", { class: "picks", role: "group", "aria-label": "Samples", "data-samples": bench.items.map((item) => item.sample).join() }, bench.tiles);
+    this.fit();
     bench.stage.replaceChildren(el("div", { class: "confusion", "data-testid": "confusion" }, [
       el("div", { class: "about-pair" }, [el("h3", {}, this.sentence()), el("span", { class: "later", text: later })]),
-      el("div", { class: "picks", style: columns ? `--pick: calc(${100 / columns}% - ${TILE_GAP}px)` : null, role: "group", "aria-label": "Samples", "data-samples": bench.items.map((item) => item.sample).join() }, bench.tiles),
+      this.picks,
       this.isMixed ? null : el("div", { class: "both" }, [like(pair.like.suggested, pair.suggested, "suggested"), like(pair.like.given, pair.given, "")]),
     ]));
     bench.items.forEach((_, i) => this.drawTile(i));

@@ -14,6 +14,7 @@ from tests.browser.conftest import WAIT_MS, Server, open_page, settled, visitor,
 from tests.browser.test_review import DESKTOP, OLDER, decisions
 
 IS_BELOW = "one => one.getBoundingClientRect().top > one.parentElement.getBoundingClientRect().bottom"
+WIDTH = "one => Math.round(one.getBoundingClientRect().width)"
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 
@@ -54,9 +55,11 @@ def test_cards__come_first_and_one_key_changes_all_but_what_stays_and_undo_takes
     page.set_viewport_size({"width": 390, "height": 560})
     last = tiles.last
     wait_until(lambda: last.evaluate(IS_BELOW), "more pictures than are in view", page)
+    resized = tiles.first.evaluate(WIDTH)
     page.reload(timeout=WAIT_MS)
     tiles.first.wait_for(timeout=WAIT_MS)
     settled(page)
+    assert tiles.first.evaluate(WIDTH) == resized, "tiles follow the window"
     page.wait_for_timeout(700)
     page.keyboard.press("Enter")
     wait_until(lambda: not tiles.nth(2).evaluate(IS_BELOW), "what was not in view is shown", page)

@@ -68,9 +68,6 @@ CUDA_ACCURACY = 0.05
 TRAINED = [name for name, spec in ENGINES.items() if issubclass(spec.config_type, LoopConfig)]
 """Engines that train a network; a witness without one (neighbours) has tests of its own."""
 
-"""Every check runs on both, and in ``test_contract_finetuned`` on a third: where it makes images, ``Runs`` takes
-features of them, or trains a network of timm on them that begins with the weights of a file."""
-
 AVERAGED = "averaged"
 """Two trainings on features; all other runs are of one, whatever the default."""
 
@@ -506,7 +503,11 @@ def is_asked(engine: str, form: str, check: Callable[[Runs], None]) -> bool:
 
 
 def cases(*forms: str) -> list[Any]:
-    """Return what is asked of each engine in these forms."""
+    """Return what is asked of each engine in these forms: on images, features, and fine-tuned.
+
+    Where a check makes images, ``Runs`` takes features of them, or trains a network of timm on them that begins with
+    the weights of a file.
+    """
     return [
         pytest.param(engine, form, check, id=f"{engine}-{form}-{check.__name__.removeprefix('check_')}")
         for engine in TRAINED

@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 CATALOG, BENCH = ("auditor/catalog/",), ("app/components/", "app/server/", "app/panels/", "app/frame.")
 FIFTYONE = ("auditor/fiftyone_bridge/", "auditor/bridges/fiftyone_door.py", "tests/mongodb.py")
 ENGINES, FINETUNING = ("engines/", "tests/engines/"), ("auditor/audits/", "auditor/backbones/", "engines/")
-RATES = "tests/auditor/statistics/rates"
+RATES, PAGES = "tests/auditor/statistics/rates", "tests/app/screens/test_pages.py"
+IMPORTS = "tests/auditor/importing/test_imports.py"
 STATISTICS = ("auditor/statistics/",)
 BACKBONES = ("auditor/backbones/", "auditor/audits/", "engines/backbones/", "engines/networks/")
 DEPLOY = (
@@ -63,6 +64,7 @@ WORLD: dict[str, tuple[str, ...]] = {
     "tests/auditor/fiftyone_bridge/test_numbers.py": (*FIFTYONE, "auditor/labels/numbers/"),
     "tests/auditor/fiftyone_bridge/test_server.py": FIFTYONE,
     # Simulated worlds that show what a rule is for; the rules themselves are of the first tier.
+    f"{RATES}/test_strata.py::test_noise_rate__of_head_draws_is_unbiased_and_its_interval_covers": STATISTICS,
     f"{RATES}/test_promises.py::test_promise__a_list_taken_as_soon_as_it_looks_good_breaks_it": STATISTICS,
     f"{RATES}/test_strata.py::test_part_interval__strata_of_an_earlier_ranking_sharpen_a_uniform_draw": STATISTICS,
     f"{RATES}/test_strata.py::test_promise__and_interval_hold_where_a_second_reviewer_errs_and_what_differs_counts"
@@ -75,6 +77,7 @@ WORLD: dict[str, tuple[str, ...]] = {
     "tests/auditor/audits/test_features_audit.py": FINETUNING,
     "tests/auditor/audits/test_shards.py": BACKBONES,
     "tests/auditor/audits/test_copies.py": ("auditor/audits/", "auditor/importing/duplicates.py"),
+    "tests/auditor/audits/test_usual_features.py": (*FINETUNING, *STATISTICS),
     # Jobs, and what a process of one loads.
     "tests/auditor/jobs": ("auditor/jobs/", "auditor/work/", "auditor/ground/"),
     "tests/auditor/work/test_tasks.py": ("auditor/work/", "auditor/__init__.py", "engines/contract.py"),
@@ -96,6 +99,21 @@ WORLD: dict[str, tuple[str, ...]] = {
         "app/panels/importing.py",
     ),
     "tests/app/screens/test_class_changes.py": ("app/screens/classes.py", "auditor/results/class_changes.py"),
+    # What the app does with a whole audit or export behind it, beside the same from the command line.
+    f"{PAGES}::test_audit__own_features_and_changed_settings_reach_the_audit": (
+        *("app/screens/audit.py", "app/panels/", "auditor/audits/"),
+    ),
+    f"{PAGES}::test_engines__a_switch_says_whether_earlier_runs_are_heard": (
+        "app/screens/engines.py",
+        *STATISTICS,
+    ),
+    f"{PAGES}::test_export__a_job_makes_the_file_and_the_next_one_takes_its_place": (
+        *("app/screens/export.py", "auditor/jobs/"),
+    ),
+    # Imports of large or strange files, whose rows and pixels smaller tests look at too.
+    "tests/auditor/importing/test_deep_grey.py": ("auditor/pictures/", "auditor/importing/"),
+    f"{IMPORTS}::test_import_dataset__real_mnist_parquet": ("auditor/pictures/", "auditor/importing/"),
+    f"{IMPORTS}::test_import_dataset__threads_give_the_same_as_one_worker": ("auditor/importing/",),
     # Object stores.
     "tests/auditor/pictures/sources/test_remote.py": ("auditor/pictures/sources/", "auditor/ground/hosts.py"),
     # Every layout of the world imported, exported and read again.
@@ -126,7 +144,7 @@ WORLD: dict[str, tuple[str, ...]] = {
     "tests/auditor/labels/numbers": ("auditor/labels/numbers/", "engines/regression/"),
     # What trains in engines/ beside the contract: nothing elsewhere can change what these find. The methods step
     # by step beside literal second copies of them; L2B on other bases; fine-tuning; other computers than this one.
-    "tests/app/screens/test_pages.py::test_audit__fine_tuning_of_a_backbone_can_be_chosen": FINETUNING,
+    f"{PAGES}::test_audit__fine_tuning_of_a_backbone_can_be_chosen": FINETUNING,
     "tests/engines/backbones/test_embedding.py": ENGINES,
     "tests/engines/choicenet/test_reference_steps.py": ENGINES,
     "tests/engines/choicenet/test_training.py": ENGINES,
@@ -143,7 +161,7 @@ WORLD: dict[str, tuple[str, ...]] = {
     "tests/engines/shared/test_device_placement.py": ENGINES,
     "tests/engines/shared/test_optimizers.py": ENGINES,
     "tests/engines/shared/test_precision.py": ENGINES,
-    "tests/engines/test_contract.py::test_engine__on_images": ENGINES,
+    "tests/engines/test_contract.py": ENGINES,
     "tests/engines/test_contract_finetuned.py": ENGINES,
     "tests/engines/test_least_steps.py": ENGINES,
     "tests/engines/test_waiting.py": ENGINES,

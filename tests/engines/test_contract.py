@@ -505,8 +505,8 @@ def is_asked(engine: str, form: str, check: Callable[[Runs], None]) -> bool:
 def cases(*forms: str) -> list[Any]:
     """Return what is asked of each engine in these forms: on images, features, and fine-tuned.
 
-    Where a check makes images, ``Runs`` takes features of them, or trains a network of timm on them that begins with
-    the weights of a file.
+    Where a check makes images, ``Runs`` takes features of them, or trains a network of timm on them that begins
+    with the weights of a file.
     """
     return [
         pytest.param(engine, form, check, id=f"{engine}-{form}-{check.__name__.removeprefix('check_')}")

@@ -117,8 +117,8 @@ def show_layouts() -> None:
     """Draw what a source may look like, for who has none ready."""
     st.caption("What it reads")
     layouts = list(LAYOUTS.items())
-    for at in range(0, len(layouts), 4):
-        for column, (title, example) in zip(st.columns(4), layouts[at : at + 4], strict=False):
+    for at in range(0, len(layouts), 3):
+        for column, (title, example) in zip(st.columns(3), layouts[at : at + 3], strict=False):
             with column.container(border=True, height="stretch"):
                 st.markdown(f"**{title}**")
                 # Not st.code: it loads half a megabyte to colour these lines.

@@ -76,7 +76,10 @@ def write_source(
                 (folder / "classes" / name).mkdir(parents=True, exist_ok=True)
                 (folder / "classes" / name / path).write_bytes((folder / path).read_bytes())
         return folder / "classes"
-    if form == "jsonl":
+    if form in OF_TOOLS:
+        file = folder / f"labels.{'xml' if form == 'cvat' else 'json'}"
+        file.write_text(OF_TOOLS[form](list(zip(paths, sets, strict=True))))
+    elif form == "jsonl":
         lines = [json.dumps({"file_name": p, "label": list(s)}) for p, s in zip(paths, sets, strict=True)]
         file.write_text("\n".join(lines) + "\n")
     elif form == "parquet":
@@ -102,8 +105,66 @@ def write_source(
     return file
 
 
-FORMS = ("|", "; ", ", ", "json", "python", "object", "columns", "jsonl", "parquet", "folder")
-JOINED = FORMS[:3]
+def coco(pictures: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """COCO with two annotations of each class that a picture has."""
+    found = [(place, name) for place, (_, names) in enumerate(pictures) for name in names for _ in range(2)]
+    return json.dumps(
+        {
+            "images": [{"id": place, "file_name": path} for place, (path, _) in enumerate(pictures)],
+            "annotations": [
+                {"id": at, "image_id": place, "category_id": 10 + CLASSES.index(name), "bbox": [at, 0, 9, 9]}
+                for at, (place, name) in enumerate(found, start=1)
+            ],
+            "categories": [{"id": 10 + at, "name": name} for at, name in enumerate(CLASSES)],
+        }
+    )
+
+
+def cvat(pictures: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """CVAT for images with a tag a class."""
+    labels = "".join(f"<label><name>{name}</name></label>" for name in CLASSES)
+    tags = ["".join(f'<tag label="{name}" source="manual"/>' for name in names) for _, names in pictures]
+    images = (f'<image id="{i}" name="{path}">{tags[i]}</image>' for i, (path, _) in enumerate(pictures))
+    task = f"<meta><task><labels>{labels}</labels></task></meta>"
+    return f"<annotations><version>1.1</version>{task}{''.join(images)}</annotations>"
+
+
+def label_studio(pictures: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """Label Studio's tasks with several choices."""
+    return json.dumps(
+        [
+            {
+                "id": at,
+                "data": {"image": path},
+                "annotations": [
+                    {
+                        "completed_by": 1,
+                        "result": [
+                            {
+                                "type": "choices",
+                                "from_name": "shows",
+                                "to_name": "image",
+                                "value": {"choices": list(names)},
+                            }
+                        ],
+                    }
+                ],
+            }
+            for at, (path, names) in enumerate(pictures)
+        ]
+    )
+
+
+def labels_by_name(pictures: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """FiftyOne's ``labels.json`` with lists of numbers."""
+    numbers = {path: [CLASSES.index(name) for name in names] for path, names in pictures}
+    return json.dumps({"classes": CLASSES, "labels": numbers})
+
+
+OF_TOOLS = {"coco": coco, "cvat": cvat, "label_studio": label_studio, "labels_by_name": labels_by_name}
+FORMS = ("|", "; ", ", ", "json", "python", "object", "columns", "jsonl", "parquet", "folder", *OF_TOOLS)
+JOINED = (*FORMS[:3], "coco", "cvat")
+"""Those that tell a set without classes from no label in no way."""
 
 
 def make_home(folder: Path) -> None:

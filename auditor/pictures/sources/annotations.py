@@ -1,7 +1,7 @@
 """Files that other tools write about images: read as rows, and written again with cleaned labels.
 
-Each format is read for one class an image, and is written back as it came in, with everything else in it unchanged
-(``boxes``, ``labelbox`` and ``json_records`` hold more, ``formats`` chooses):
+Each format is read for one class an image or a set of them, and is written back as it came in, with everything else
+in it unchanged (``boxes``, ``labelbox`` and ``json_records`` hold more, ``formats`` chooses):
 
 =====================  ====================================================================================
 COCO                   ``images``, ``annotations``, ``categories``: the category of an image's annotations
@@ -26,6 +26,7 @@ from xml.etree import ElementTree
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.names import first_twice, normal
 from auditor.ground.numbers import number_text, read_number
+from auditor.ground.vocabulary import MULTILABEL
 from auditor.ground.wording import plural
 from auditor.pictures.decoding import Probe
 from auditor.pictures.sources.answers import Answer, asked, marked, of_each, settled
@@ -49,8 +50,10 @@ from auditor.pictures.sources.rows import (
     numbered,
     printable,
 )
+from auditor.pictures.sources.sets import one_or_set, set_text
 from auditor.pictures.sources.trees import FolderTree, Images, MissingError, PathError, ZipTree
 
+SEVERAL_CHOICES = "has several choices"
 FOLDERS_OF_IMAGES = ("data", "images")
 """Where FiftyOne and CVAT put images beside their file; its paths may start from there."""
 FOLDERS_OF_FILES = ("annotations", "labels")
@@ -99,6 +102,10 @@ class Format(ABC):
     """Whether classes that were renamed or came later have a place in the file."""
     annotators: tuple[str, ...] = ()
     """Whose answers are read one by one."""
+    are_sets = False
+    """Whether labels are sets of classes, read and written as ``sets.set_text`` does."""
+    writes_sets = False
+    """Whether sets have a place in the file that we know."""
     class_names: Sequence[str] = ()
     """The dataset's classes in their order, for writing a file that holds numbers."""
 
@@ -117,6 +124,10 @@ class Format(ABC):
     @abstractmethod
     def rewritten(self, outcome: Outcome) -> str:
         """The file's text with other labels."""
+
+    def _names_of(self, label: str) -> list[str]:
+        """The classes that an outcome names."""
+        return list(json.loads(label)) if self.are_sets else [label]
 
     def _numbered(self, label: str) -> str:
         """The class as a file with numbers has it: the name, where classes are called by their numbers."""
@@ -252,6 +263,10 @@ class AnnotationSource:
             for item, outcome in zip(self.rows(), outcomes, strict=True)
             if isinstance(item, SourceRow)
         }
+        if self._found.are_sets and not self._found.writes_sets:
+            raise ImportRefusedError(
+                f"{self._file.name} cannot be written with sets of classes; export a table."
+            )
         self._found.class_names = class_names
         text = self._found.rewritten(lambda path: said.get(path, ""))
         # Half of a pair in a row that was left out is written as JSON wrote it: \ud800.
@@ -259,18 +274,21 @@ class AnnotationSource:
 
 
 class Coco(Format):
-    """COCO's annotations, read for one category an image; rows are the images' places from 0."""
+    """COCO's annotations, read for one category an image or the set of them; rows are the images' places from 0.
+
+    An image without annotations has no label: the file does not say whether anybody looked at it.
+    """
 
     kind = "coco"
-    takes_classes = True
+    takes_classes = writes_sets = True
 
-    def __init__(self, file: Path, value: dict[str, Any]) -> None:
+    def __init__(self, file: Path, value: dict[str, Any], *, are_sets: bool = False) -> None:
         """``value`` is the whole file.
 
         Raises:
             ImportRefusedError: a category without a name or number.
         """
-        self._file, self._value = file, value
+        self._file, self._value, self.are_sets = file, value, are_sets
         try:
             named = [(each["id"], each["name"]) for each in value["categories"]]
             self._ids = {id_key(number): number for number, _ in named}
@@ -327,14 +345,15 @@ class Coco(Format):
             seen.add(key)
             numbers = self._found.get(key, set())
             problem, label = None, None
-            if len(numbers) > 1:
-                problem = "has annotations of several categories; one class per image can be audited"
-                problem += ", or each box as a sample of its own (boxes)" if self._has_boxes else ""
-            elif numbers:
-                number = next(iter(numbers))
-                label = self._names.get(number)
-                if label is None:
-                    problem = f"has the category {printable(str(number), 40)}, which is not declared; add it"
+            names = [name for number, name in self._names.items() if number in numbers]
+            try:
+                label = one_or_set(names, "has annotations of several categories", are_sets=self.are_sets)
+            except ValueError as error:
+                problem = (
+                    f"{error}{', or each box as a sample of its own (boxes)' if self._has_boxes else ''}"
+                )
+            if unknown := [number for number in numbers if number not in self._names]:
+                problem = f"has the category {printable(str(unknown[0]), 40)}, which is not declared; add it"
             yield Entry(row, _file_name(image), label, problem=problem)
         yield from self._of_no_image(seen)
 
@@ -361,17 +380,27 @@ class Coco(Format):
         for image in known:
             label_of.setdefault(id_key(image["id"]), outcome(_file_name(image)))
         ids = {id_key(image["id"]): image["id"] for image in known}
-        annotations = [
-            annotation
-            | ({"category_id": numbers[label]} if (label := label_of[id_key(annotation["image_id"])]) else {})
-            for annotation in self._value["annotations"]
-            if id_key(annotation["image_id"]) in label_of
+        wanted = {
+            image: [numbers[name] for name in self._names_of(label)]
+            for image, label in label_of.items()
+            if label
+        }
+        annotations = []
+        for annotation in self._value["annotations"]:
+            image = id_key(annotation["image_id"])
+            if image in wanted and not self.are_sets:
+                annotations.append(annotation | {"category_id": wanted[image][0]})
+            elif image in label_of and _is_kept(annotation, wanted.get(image)):
+                annotations.append(annotation)
+        there = {(id_key(each["image_id"]), id_key(each.get("category_id"))) for each in annotations}
+        new = [
+            {"image_id": ids[image], "category_id": category}
+            for image, found in wanted.items()
+            for category in found
+            if (image, id_key(category)) not in there
         ]
-        annotated = {id_key(annotation["image_id"]) for annotation in annotations}
         highest = max((each["id"] for each in annotations if isinstance(each.get("id"), int)), default=0)
-        for number, (image, label) in enumerate(label_of.items(), start=highest + 1):
-            if label and image not in annotated:  # it came without a label
-                annotations.append({"id": number, "image_id": ids[image], "category_id": numbers[label]})
+        annotations += [{"id": number} | each for number, each in enumerate(new, start=highest + 1)]
         whole = self._value | {"images": images, "annotations": annotations, "categories": categories}
         return json.dumps(whole, ensure_ascii=False)
 
@@ -385,6 +414,11 @@ class Coco(Format):
         highest = max((int(key) for key in self._ids if isinstance(key, int)), default=0)
         later = enumerate(self.class_names[len(known) :], start=highest + 1)
         return found + [{"id": number, "name": name} for number, name in later]
+
+
+def _is_kept(annotation: dict[str, Any], wanted: list[Any] | None) -> bool:
+    """Return whether a set still has the category of an annotation; None: the set stays as it is."""
+    return wanted is None or id_key(annotation.get("category_id")) in map(id_key, wanted)
 
 
 def id_key(value: Any) -> Any:
@@ -406,6 +440,7 @@ class LabelStudio(Format):
     """Label Studio's export as JSON; rows are the tasks' places from 0."""
 
     kind = "label_studio"
+    writes_sets = True
 
     def __init__(self, file: Path, tasks: list[Any], options: SourceOptions) -> None:
         """``tasks`` is the whole file; ``options.label_column`` names the question, where there are several.
@@ -413,7 +448,7 @@ class LabelStudio(Format):
         Raises:
             ImportRefusedError: there are several questions and none is named, or none has that name.
         """
-        self._tasks = tasks
+        self._tasks, self.are_sets = tasks, options.task == MULTILABEL
         self._question = one_question(file, map(_questions, tasks), options)
         self.label_column = self._question
         controls = (_controls(result) for task in tasks for _, result in _results(task))
@@ -436,7 +471,9 @@ class LabelStudio(Format):
                     label, answers = marked(given), of_each(given, self.annotators)
                 else:
                     said = settled(given)
-                    label = _one_of(said.names) if said else None
+                    label = one_or_set(said.names, SEVERAL_CHOICES, are_sets=self.are_sets) if said else None
+                    if said and self.are_sets and not said.names:
+                        label = set_text(())
             except ValueError as error:
                 problem = str(error)
             yield Entry(row, _picture_of(task["data"]), label, answers=answers, problem=problem)
@@ -462,10 +499,14 @@ class LabelStudio(Format):
         answers = self._answers(task)
         truth = [answer for answer in answers if answer.is_truth] or answers
         if not self.annotators and len({answer.by for answer in answers if answer.by}) < 2 and truth:
-            value = truth[-1].place["result"]
-            value["value"] = value["value"] | {"choices": [label]}
+            place = truth[-1].place
+            place["result"]["value"] = place["result"]["value"] | {"choices": self._names_of(label)}
+            if self.are_sets:  # one result says the whole set
+                others = set(map(id, place["earlier"]))
+                kept = [one for one in place["annotation"]["result"] if id(one) not in others]
+                place["annotation"]["result"] = kept
             return
-        result = {"type": "choices", **self._controls, "value": {"choices": [label]}}
+        result = {"type": "choices", **self._controls, "value": {"choices": self._names_of(label)}}
         key = _annotations_key(task)
         earlier = task.get(key)
         earlier = earlier if isinstance(earlier, list) else []
@@ -487,11 +528,11 @@ class LabelStudio(Format):
         """
         own = self._question
         found: dict[int, Answer[dict[str, Any]]] = {}
-        for annotation, result in _results(task):
+        for annotation, result in _results(task, with_empty=self.are_sets):
             if own is not None and result.get("from_name", own) != own:
                 continue
             if "x" in result["value"] or "start" in result["value"]:
-                raise ValueError("has a choice about a region; one class per image can be audited")
+                raise ValueError("has a choice about a region; classes of whole images can be audited")
             choices = result["value"]["choices"]
             if not isinstance(choices, list) or not all(isinstance(one, str) for one in choices):
                 raise ValueError("has choices that are no list of names; export the tasks again")
@@ -500,15 +541,10 @@ class LabelStudio(Format):
             is_truth = bool(annotation.get("ground_truth") or annotation.get("honeypot"))
             before = found.get(id(annotation))
             names = (*(before.names if before else ()), *choices)
-            place = {"annotation": annotation, "result": result}
+            earlier = [*before.place["earlier"], before.place["result"]] if before else []
+            place = {"annotation": annotation, "result": result, "earlier": earlier}
             found[id(annotation)] = Answer("" if by is None else str(by), names, is_truth, place)
         return list(found.values())
-
-
-def _one_of(names: tuple[str, ...]) -> str | None:
-    if len(set(names)) > 1:
-        raise ValueError("has several choices; one class per image can be audited")
-    return next(iter(names), None)
 
 
 def one_question(file: Path, asked: Iterable[Iterable[str]], options: SourceOptions) -> str | None:
@@ -549,14 +585,15 @@ class Cvat(Format):
     """The XML of "CVAT for images"; rows are the images' places from 0."""
 
     kind = "cvat"
-    takes_classes = True
+    takes_classes = writes_sets = True
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, *, are_sets: bool = False) -> None:
         """Parse the file.
 
         Raises:
             ImportRefusedError: no XML, or not of CVAT.
         """
+        self.are_sets = are_sets
         try:
             self._root = ElementTree.parse(file).getroot()
         except (ElementTree.ParseError, UnicodeDecodeError) as error:
@@ -572,9 +609,12 @@ class Cvat(Format):
     def entries(self) -> Iterator[Entry]:
         """See ``Format``."""
         for row, image in enumerate(self._root.iterfind("image")):
-            labels = {tag.get("label", "") for tag in image.iterfind("tag")}
-            problem = "has several tags; one class per image can be audited" if len(labels) > 1 else None
-            label = labels.pop() if labels else None
+            label, problem = None, None
+            try:
+                names = [tag.get("label", "") for tag in image.iterfind("tag")]
+                label = one_or_set(names, "has several tags", are_sets=self.are_sets)
+            except ValueError as error:
+                problem = str(error)
             yield Entry(row, image.get("name", ""), label, image.get("subset"), problem=problem)
 
     def rewritten(self, outcome: Outcome) -> str:
@@ -586,10 +626,16 @@ class Cvat(Format):
                 self._root.remove(image)
                 continue
             tags = list(image.iterfind("tag"))
-            if label and not tags:
-                tags = [ElementTree.SubElement(image, "tag", {"source": "manual"})]
-            for tag in tags:
-                tag.set("label", label or tag.get("label", ""))
+            names = self._names_of(label) if label else []
+            for tag in tags if label else ():
+                if not self.are_sets:
+                    tag.set("label", label)
+                elif tag.get("label", "") not in names:
+                    image.remove(tag)
+            there = {tag.get("label", "") for tag in image.iterfind("tag")}
+            for name in names:
+                if name not in there:
+                    ElementTree.SubElement(image, "tag", {"source": "manual", "label": name})
         return ElementTree.tostring(self._root, encoding="unicode", xml_declaration=True)
 
     def _name_labels(self) -> None:
@@ -671,14 +717,19 @@ def _is_refused(annotation: dict[str, Any]) -> bool:
     return isinstance(last, dict) and last.get("accepted") is False
 
 
-def _results(task: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """(annotation, choice) of a task, the oldest annotation first; cancelled and refused ones say nothing."""
+def _results(task: Any, *, with_empty: bool = False) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """(annotation, choice) of a task, the oldest annotation first; cancelled and refused ones say nothing.
+
+    ``with_empty``: so do lists of no choice, as we write a set without classes.
+    """
     for annotation in _annotations_of(task):
         if not annotation.get("was_cancelled") and not _is_refused(annotation):
             results = annotation.get("result")
             for result in results if isinstance(results, list) else []:
                 value = result.get("value") if isinstance(result, dict) else None
-                if isinstance(value, dict) and value.get("choices"):
+                if not isinstance(value, dict):
+                    continue
+                if value.get("choices") or (with_empty and value.get("choices") == []):
                     yield annotation, result
 
 

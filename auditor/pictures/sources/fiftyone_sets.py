@@ -10,7 +10,7 @@ from typing import Any
 
 from auditor.bridges import fiftyone_door
 from auditor.ground.errors import ImportRefusedError
-from auditor.ground.vocabulary import REGRESSION
+from auditor.ground.vocabulary import MULTILABEL, REGRESSION
 from auditor.ground.wording import did_you_mean
 from auditor.pictures.sources.columns import is_of_model
 from auditor.pictures.sources.layout import is_split
@@ -24,6 +24,7 @@ from auditor.pictures.sources.rows import (
     printable,
 )
 from auditor.pictures.sources.segmentation import MaskSource, Pair, code_of_targets
+from auditor.pictures.sources.sets import ONE_CLASS, set_text
 from auditor.pictures.sources.trees import FolderTree, MissingError, PathError
 
 LABEL_FIELD = "ground_truth"
@@ -33,8 +34,9 @@ ID_COLUMN = "fiftyone_id"
 class FiftyOneSource:
     """The samples of a FiftyOne dataset in its order.
 
-    The given label is a field of ``Classification`` or ``Classifications`` (of one class a sample), of text, or of
-    yes and no; of numbers it is a ``Regression`` or a plain number. A tag that is called like a split is one.
+    The given label is a field of ``Classification`` or ``Classifications`` (of one class a sample, or the set of
+    them: no label where there is none, a set without classes where the list is empty), of text, or of yes and no;
+    of numbers it is a ``Regression`` or a plain number. A tag that is called like a split is one.
     """
 
     def __init__(self, dataset: Any, options: SourceOptions) -> None:
@@ -46,7 +48,7 @@ class FiftyOneSource:
         self.ignored: list[str] = []
         self._name = f"fiftyone:{dataset.name}"
         fields = dataset.get_field_schema()
-        is_numeric = options.task == REGRESSION
+        is_numeric, self._are_sets = options.task == REGRESSION, options.task == MULTILABEL
         what = "number" if is_numeric else "classification"
         parts = {name: _part(str(kind), is_numeric=is_numeric) for name, kind in fields.items()}
         labels = [name for name, part in parts.items() if part is not None and name != "filepath"]
@@ -78,10 +80,11 @@ class FiftyOneSource:
         for row, (path, label, tags, own_id) in enumerate(of_each):
             splits = [tag for tag in tags or () if is_split(tag)]
             several = sorted({str(one) for one in label if one}) if isinstance(label, list) else []
-            if len(several) > 1:
+            if self._are_sets and (isinstance(label, list) or (label is not None and str(label).strip())):
+                label = set_text(several if isinstance(label, list) else [str(label).strip()])
+            elif len(several) > 1:
                 names = printable(", ".join(several), 60)
-                text = f"has several labels ({names}); one class per image can be audited"
-                yield Problem(self._name, row, text)
+                yield Problem(self._name, row, f"has several labels ({names}); {ONE_CLASS}")
                 continue
             label = next(iter(several), None) if isinstance(label, list) else label
             try:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import text_of
+from auditor.ground.vocabulary import MULTILABEL
 from auditor.pictures.sources.annotations import (
     AnnotationSource,
     Coco,
@@ -61,11 +62,11 @@ def annotation_format(file: Path, options: SourceOptions) -> Format | None:
     Raises:
         ImportRefusedError: a ``.json``, ``.jsonl`` or ``.xml`` that cannot be read or is of no known format.
     """
-    suffix = file.suffix.lower()
+    suffix, are_sets = file.suffix.lower(), options.task == MULTILABEL
     if suffix in LINES:
         return _of_lines(file, options)
     if suffix == ".xml":
-        return Cvat(file)
+        return Cvat(file, are_sets=are_sets)
     if suffix == ".txt":
         if not _is_image_list(file):
             return None
@@ -89,7 +90,7 @@ def annotation_format(file: Path, options: SourceOptions) -> Format | None:
     if isinstance(value, dict) and all(
         isinstance(value.get(k), list) for k in ("images", "annotations", "categories")
     ):
-        return CocoBoxes(file, value) if options.boxes else Coco(file, value)
+        return CocoBoxes(file, value) if options.boxes else Coco(file, value, are_sets=are_sets)
     if isinstance(value, list) and value and _is_create_ml(value[0]):
         raise ImportRefusedError(
             f"{file} holds boxes as CreateML has them; write boxes as COCO and import that file with boxes."

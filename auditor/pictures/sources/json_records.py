@@ -36,7 +36,15 @@ from auditor.pictures.sources.columns import (
 from auditor.pictures.sources.folder import has_broken_text
 from auditor.pictures.sources.refused import Refusals
 from auditor.pictures.sources.rows import SourceOptions, class_name, printable
-from auditor.pictures.sources.sets import flagged_like, set_text, sign_of, valued_like, written_like
+from auditor.pictures.sources.sets import (
+    ONE_CLASS,
+    flagged_like,
+    one_or_set,
+    set_text,
+    sign_of,
+    valued_like,
+    written_like,
+)
 
 SHAPES = (
     "bounding_box",
@@ -50,7 +58,6 @@ SHAPES = (
     "keypoints",
 )
 """What FiftyOne and others keep beside the label of a part of an image."""
-ONE_CLASS = "one class per image can be audited, or several with the task multilabel"
 OF_BOXES = "one class per image can be audited: write boxes as COCO and import that file with boxes"
 SOURCE, METADATA = "source-ref", "-metadata"
 """Of Ground Truth."""
@@ -62,6 +69,7 @@ class Records(Format):
     """Objects with a path and a label each."""
 
     kind = "json"
+    writes_sets = True
 
     def __init__(
         self, file: Path, first: dict[str, Any], columns: Iterable[str], options: SourceOptions
@@ -71,7 +79,7 @@ class Records(Format):
         Raises:
             ImportRefusedError: no path or label among ``columns``.
         """
-        self._file, self._are_sets = file, options.task == MULTILABEL
+        self._file, self.are_sets = file, options.task == MULTILABEL
         self.columns = tuple(columns)
         if any(map(has_broken_text, self.columns)):
             raise ImportRefusedError(f"{file.name}: a key is no valid text; correct it.")
@@ -97,7 +105,7 @@ class Records(Format):
 
     def _label_of(self, value: dict[str, Any]) -> str | None:
         said = value.get(self._label)
-        if self._are_sets:
+        if self.are_sets:
             return _set_in(said, self._label)
         if (isinstance(said, dict) and "choices" in said) or (isinstance(said, list) and len(said) > 1):
             raise ValueError(f"has several choices; {ONE_CLASS}")
@@ -105,7 +113,7 @@ class Records(Format):
 
     def _relabel(self, value: dict[str, Any], label: str) -> None:
         said = value.get(self._label)
-        if self._are_sets:
+        if self.are_sets:
             value[self._label] = _set_like(said, json.loads(label), self._sign)
             return
         new = int(self._numbered(label)) if isinstance(said, int) else label
@@ -135,7 +143,7 @@ class Records(Format):
     def rewritten(self, outcome: Outcome) -> str:
         """See ``Format``."""
         kept = []
-        if self._are_sets:
+        if self.are_sets:
             texts = (value.get(self._label) for _, value in self.values())
             self._sign = sign_of({text for text in texts if isinstance(text, str)})
         for _, value in self.values():
@@ -244,6 +252,7 @@ class GroundTruth(JsonLines):
     """SageMaker's manifest: the job's number, and the class's name in the job's metadata."""
 
     kind = "ground_truth"
+    writes_sets = False
 
     def _label_column(self, options: SourceOptions) -> str:
         jobs = [name for name in self.columns if f"{name}{METADATA}" in self.columns]
@@ -265,10 +274,9 @@ class GroundTruth(JsonLines):
             raise ValueError(f"{self._label} names a mask; import masks with the task segmentation")
         if isinstance(about.get("class-map"), dict):
             names = [str(name) for name in about["class-map"].values()]
-            if len(names) > 1:
-                raise ValueError(f"{self._label} has several classes; one class per image can be audited")
-            return names[0] if names else None
-        return class_name(about.get("class-name", value.get(self._label)), self._label)
+            return one_or_set(names, f"{self._label} has several classes", are_sets=self.are_sets)
+        name = class_name(about.get("class-name", value.get(self._label)), self._label)
+        return None if name is None else one_or_set([name], "", are_sets=self.are_sets)
 
     def rewritten(self, outcome: Outcome) -> str:
         """See ``Format``."""
@@ -292,10 +300,11 @@ class LabelsByName(Format):
     """An object with a class for each image: FiftyOne's, whose classes may be numbers of a list, or a plain one."""
 
     kind = "labels_by_name"
+    writes_sets = True
 
-    def __init__(self, file: Path, value: dict[str, Any]) -> None:
+    def __init__(self, file: Path, value: dict[str, Any], *, are_sets: bool = False) -> None:
         """``value`` is the whole file."""
-        self._file, self._value = file, value
+        self._file, self._value, self.are_sets = file, value, are_sets
         self._is_fiftyone = is_fiftyone(value)
         self._labels: dict[str, Any] = value["labels"] if self._is_fiftyone else value
         names = value.get("classes") if self._is_fiftyone else None
@@ -320,9 +329,14 @@ class LabelsByName(Format):
             raise ValueError(f"has a label of a part of the image ({shape}); {OF_BOXES}")
         said = said.get("label") if isinstance(said, dict) else said
         if isinstance(said, list):
-            if len(said) > 1:
-                raise ValueError("has several labels; one class per image can be audited")
-            return self._label_of(said[0]) if said else None
+            names = [name for one in said if (name := self._name_of(one)) is not None]
+            if self.are_sets and len(names) == len(said):
+                return set_text(names)
+            return one_or_set(names, "has several labels", are_sets=self.are_sets)
+        name = self._name_of(said)
+        return None if name is None else one_or_set([name], "", are_sets=self.are_sets)
+
+    def _name_of(self, said: Any) -> str | None:
         label = class_name(said, "its label")
         if label is None or self._names is None or not isinstance(said, int):
             return label
@@ -344,8 +358,15 @@ class LabelsByName(Format):
     def _said(self, said: Any, label: str) -> Any:
         if isinstance(said, dict):
             return said | {"label": self._said(said.get("label"), label)}
+        if self.are_sets:
+            first = said[0] if isinstance(said, list) and said else said
+            return [self._name_as(first, name) for name in self._names_of(label)]
         if isinstance(said, list):
-            return [self._said(said[0] if said else None, label)]
+            return [self._name_as(said[0] if said else None, label)]
+        return self._name_as(said, label)
+
+    def _name_as(self, said: Any, label: str) -> Any:
+        """Return a class as what was ``said`` has it: its number, or its name."""
         if self._names is not None and not isinstance(said, str):
             return self._names.index(label) if label in self._names else label
         return int(self._numbered(label)) if isinstance(said, int) else label
@@ -387,15 +408,16 @@ def is_fiftyone(value: dict[str, Any]) -> bool:
 
 def json_format(file: Path, value: Any, options: SourceOptions) -> Format | None:
     """The format of a whole file that is none of the known tools'; None where it is none of these."""
+    are_sets = options.task == MULTILABEL
     if isinstance(value, list):
         return JsonList(file, value, options) if value and isinstance(value[0], dict) else None
     if not isinstance(value, dict):
         return None
     if is_fiftyone(value):
-        return LabelsByName(file, value)
+        return LabelsByName(file, value, are_sets=are_sets)
     if len(_lists_of_records(value)) == 1:
         return JsonList(file, value, options)
-    return LabelsByName(file, value) if value and all(map(is_image, value)) else None
+    return LabelsByName(file, value, are_sets=are_sets) if value and all(map(is_image, value)) else None
 
 
 def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:

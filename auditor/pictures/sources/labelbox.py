@@ -1,4 +1,4 @@
-"""Labelbox's export in NDJSON, read for one class an image and written again with cleaned labels."""
+"""Labelbox's export in NDJSON, read for one class an image or a set, and written again with cleaned classes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from auditor.ground.vocabulary import MULTILABEL
 from auditor.pictures.sources.annotations import Entry, Format, Outcome, one_question
 from auditor.pictures.sources.answers import Answer, asked, marked, of_each, settled
 from auditor.pictures.sources.json_records import json_lines
 from auditor.pictures.sources.rows import IMAGE_SUFFIXES, SourceOptions
+from auditor.pictures.sources.sets import one_or_set
 
 OF_THE_OPTION = ("name", "value", "feature_schema_id")
 """What an answer has from the option in the ontology; its ``feature_id`` is its own."""
@@ -32,7 +34,7 @@ class Labelbox(Format):
         Raises:
             ImportRefusedError: there are several questions and none is named, or none has that name.
         """
-        self._file = file
+        self._file, self.are_sets = file, options.task == MULTILABEL
         questions = (
             (question for question, _ in _answers(label))
             for _, value in self._lines()
@@ -51,9 +53,8 @@ class Labelbox(Format):
                     given = self._said(value)
                     label, answers = marked(given), of_each(given, self.annotators)
                 said = None if self.annotators else settled(self._said(value))
-                if said is not None and len(set(said.names)) > 1:
-                    problem = "has several classifications; one class per image can be audited"
-                label = said.names[0] if said is not None and problem is None else label
+                if said is not None:
+                    label = one_or_set(said.names, "has several classifications", are_sets=self.are_sets)
             except ValueError as error:
                 problem = str(error)
             extra = {"data_row_id": str(_data_row_of(value).get("id", ""))}

@@ -25,6 +25,23 @@ SHOWN = re.compile(
 """What NumPy, PyTorch and Python show in place of a value: ``tensor(3)``, ``np.str_('cat')``, ``b'cat'``."""
 
 
+ONE_CLASS = "one class per image can be audited, or several with the task multilabel"
+
+
+def one_or_set(names: Iterable[str], several: str, *, are_sets: bool) -> str | None:
+    """Return the label that a picture's names are: their set, or the only one; None where there is none.
+
+    Raises:
+        ValueError: one class is read and there are several; ``several`` says what the picture has.
+    """
+    found = list(dict.fromkeys(names))
+    if found and are_sets:
+        return set_text(found)
+    if len(found) > 1:
+        raise ValueError(f"{several}; {ONE_CLASS}")
+    return next(iter(found), None)
+
+
 def set_text(names: Iterable[str]) -> str:
     """Return a set as a JSON list, each name once."""
     return json.dumps(list(dict.fromkeys(names)), ensure_ascii=False)

@@ -52,7 +52,7 @@ from auditor.pictures.sources.rows import (
     numbered,
     printable,
 )
-from auditor.pictures.sources.sets import set_text, sign_of, written_like
+from auditor.pictures.sources.sets import ONE_CLASS, set_text, sign_of, written_like
 from auditor.pictures.sources.trees import Images, MissingError, PathError, ZipTree
 
 INDEX = "Unnamed: 0"
@@ -96,7 +96,6 @@ BOXES = (
     {"regionshapeattributes"},
 )
 """Columns that say where in the image something is, without the signs in their names."""
-ONE_CLASS = "one class per image can be audited, or several with the task multilabel"
 
 
 class TableSource:

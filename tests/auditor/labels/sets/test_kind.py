@@ -253,3 +253,52 @@ def test_source__that_changed_since_keeps_what_it_says(tmp_path: Path) -> None:
     assert (sets_of("b")["0.png"], sets_of("b")["3.png"]) == (["bar"], ["ring"])
     assert ask(datasets.given_sets, reading.dataset("b").id).tolist()[:2] == [[1, 0, 0], [0, 0, 0]]
     assert reading.dataset("b").class_names == CLASSES
+
+
+def test_export__of_coco_keeps_the_boxes_of_classes_that_stay(tmp_path: Path) -> None:
+    source = tagged.write_source(tmp_path / "source", "coco", [["bar", "disc"], ["ring"], ["bar"]])
+    import_dataset(source, name="a", task=MULTILABEL, workers=1)
+    decide("a", "0.png", "relabel", ["disc", "ring"])
+    out = tmp_path / "cleaned.json"
+    KIND.export("a", out, as_source=True)
+    before, after = (json.loads(file.read_text())["annotations"] for file in (source, out))
+    kept = [one for one in before if (one["image_id"], one["category_id"]) != (0, 10)]
+    assert after == [*kept, {"id": 9, "image_id": 0, "category_id": 12}]
+
+
+def test_export__to_label_studio_says_one_truth_whoever_answered(tmp_path: Path) -> None:
+    source = tagged.write_source(tmp_path / "source", "label_studio", SETS[:3])
+    tasks = json.loads(source.read_text())
+    first = tasks[0]["annotations"][0]
+    bar, disc = (first["result"][0] | {"id": name, "value": {"choices": [name]}} for name in ("bar", "disc"))
+    note = {"type": "textarea", "from_name": "note", "to_name": "image", "value": {"text": ["n"]}}
+    first["result"] = [bar, note, disc]
+    tasks[2]["annotations"].append(tasks[2]["annotations"][0] | {"completed_by": 2})
+    source.write_text(json.dumps(tasks))
+    import_dataset(source, name="a", task=MULTILABEL, workers=1)
+    assert sets_of("a") == {"0.png": ["bar", "disc"], "1.png": [], "2.png": ["ring"]}
+    decide("a", "0.png", "relabel", ["disc", "ring"])
+    decide("a", "2.png", "relabel", [])
+    out = source.parent / "cleaned.json"
+    KIND.export("a", out, as_source=True)
+    cleaned = json.loads(out.read_text())
+    assert cleaned[0]["annotations"][0]["result"] == [note, disc | {"value": {"choices": ["disc", "ring"]}}]
+    assert cleaned[2]["annotations"][:2] == tasks[2]["annotations"]
+    assert cleaned[2]["annotations"][2]["ground_truth"]
+    import_dataset(out, name="b", task=MULTILABEL, workers=1)
+    assert sets_of("b") == {"0.png": ["disc", "ring"], "1.png": [], "2.png": []}
+
+
+def test_export__of_what_has_no_known_place_for_sets_is_refused(tmp_path: Path) -> None:
+    paths = tagged.write_pictures(tmp_path, SETS[:2])
+    source = tmp_path / "job.manifest"
+    lines = [
+        {"source-ref": path, "job": [0], "job-metadata": {"class-map": {str(i): name for i, name in found}}}
+        for path, found in zip(paths, ([(0, "bar, old"), (1, "disc")], [(1, "disc")]), strict=True)
+    ]
+    source.write_text("\n".join(map(json.dumps, lines)))
+    import_dataset(source, name="a", task=MULTILABEL, workers=1)
+    assert sets_of("a") == {"0.png": ["bar, old", "disc"], "1.png": ["disc"]}
+    decide("a", "0.png", "relabel", ["disc"])
+    with pytest.raises(ImportRefusedError, match="cannot be written with sets of classes; export a table"):
+        KIND.export("a", tmp_path / "cleaned.manifest", as_source=True)

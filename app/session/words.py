@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from auditor.ground.wording import duration as duration
+from auditor.ground.wording import interval as interval
 from auditor.ground.wording import percent as percent
 from auditor.ground.wording import plural as plural
 
@@ -47,12 +48,6 @@ def documented(text: str) -> str:
     return "".join(
         f"`{part}`" if place % 2 else MARKDOWN.sub(r"\\\1", part) for place, part in enumerate(parts)
     )
-
-
-def interval(low: float, high: float) -> str:
-    """``3.1 – 6.4 %``; one wider than ten in a hundred without decimals: ``6 – 19 %``."""
-    digits = 0 if high - low > 0.1 else 1
-    return f"{100 * low:.{digits}f} – {100 * high:.{digits}f} %"
 
 
 def count(number: float | None) -> str:

@@ -44,6 +44,12 @@ def percent(share: float) -> str:
     return f"{text.removesuffix('.0')} %"
 
 
+def interval(low: float, high: float) -> str:
+    """``3.1 – 6.4 %``, ``6.5 – 16 %``: both ends as ``percent`` writes them."""
+    start = percent(low)
+    return f"{start.removesuffix(' %') if start[0].isdigit() else start} – {percent(high)}"
+
+
 NOTHING_STANDS_OUT = "Nothing stands out. Check 20 at random to be sure."
 ORDER_ALONE = (
     "No label is called a suspect: the engines learned from the labels that they judge and contradict most of "
@@ -77,8 +83,10 @@ def odds_of_wrong(share: float, *, is_guess: bool) -> str:
 
 
 def odds_of_suggestion(share: float, *, is_guess: bool) -> str:
-    """``right in 85 % of wrong labels`` where verified rows say so, else ``strong evidence for it``."""
-    return f"{evidence(share)} for it" if is_guess else f"right in {percent(share)} of wrong labels"
+    """``85 % likely, if the given label is wrong`` where verified rows say so, else ``strong evidence for it``."""
+    return (
+        f"{evidence(share)} for it" if is_guess else f"{percent(share)} likely, if the given label is wrong"
+    )
 
 
 def duration(seconds: float | None) -> str:

@@ -58,7 +58,7 @@ def _of_classes(standing: statements.Standing, progress: OnProgress | None) -> R
         moves=said.moves,
         class_reports=said.classes,
         splits=said.splits,
-        correlations=list(zip(audit.summary.witnesses, audit.summary.rank_correlations or [], strict=True)),
+        correlations=_correlations(audit),
         conflicts=_conflicts(said.conflicts, dataset.class_names),
         error_probability_is_guess=audit.summary.error_probability_is_guess,
         suggestion_is_calibrated=bool(audit.summary.suggestion_is_calibrated),
@@ -192,6 +192,13 @@ def _engine_lines(audit: Audit) -> list[EngineLine]:
         )
         lines.append(EngineLine(title=about["title"], paper=about["paper"], facts=facts))
     return lines
+
+
+def _correlations(audit: Audit) -> list[tuple[str, list[float | None]]]:
+    """Return the rank correlation of every engine, by title, with every one."""
+    names, found = audit.summary.witnesses, audit.summary.rank_correlations or []
+    titles = {name: arrays.describe(audit.id, name)["title"] for name in arrays.engines_of(audit.id)}
+    return [(titles.get(name, name), row) for name, row in zip(names, found, strict=True)]
 
 
 def _titled(audit: Audit, sentence: str) -> str:

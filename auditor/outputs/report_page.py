@@ -18,15 +18,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from numpy.typing import NDArray
 from PIL import Image
 
-from auditor.ground.wording import odds_of_suggestion, odds_of_wrong, percent
+from auditor.ground.wording import interval, odds_of_suggestion, odds_of_wrong, percent
 from auditor.results.comparison import Comparison
 from auditor.results.statements import Move
 from auditor.statistics import ClassReport, ErrorsLeft, NoiseRate, Promise, SplitReport
 
 MAX_SUSPECTS = 60
 """Pictures on the page; more belong into the app."""
-PICTURE_SIZE = 144
-"""Longest side of a picture in pixels; smaller ones are enlarged by whole factors."""
+NUM_FIRST = 8
+"""Of them those at the top of the page, that nobody decided on."""
+PICTURE_SIZE, FIRST_SIZE = 144, 216
+"""Longest side of a picture in pixels, and of those at the top; smaller ones are enlarged by whole factors."""
 MAX_MOVES = 20
 MAX_CONFLICTS = 60
 
@@ -106,7 +108,7 @@ class ReportInput:
     more_rows: str = ""
     """What further verified rows would tighten, in a sentence."""
     correlations: Sequence[tuple[str, Sequence[float | None]]] = ()
-    """Rank correlation of every witness, by name, with every one in the same order; None where nobody can tell."""
+    """Rank correlation of every engine, by title, with every one in the same order; None where nobody can tell."""
     annotators: Mapping[str, Any] | None = None
     """What several annotators' answers say (``annotated.of_dataset``)."""
     comparison: Comparison | None = None
@@ -131,6 +133,7 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals["interval_in_words"] = interval
     environment.filters["percent"] = lambda share: percent(float(share))
     environment.filters["odds_of_suggestion"] = lambda share, is_guess: odds_of_suggestion(
         float(share), is_guess=is_guess
@@ -141,10 +144,15 @@ def _template() -> Template:
 
 def report_html(report: ReportInput) -> str:
     """Return the whole page as text."""
+    rate, drawn = report.noise_rate, report.suspects[:MAX_SUSPECTS]
+    first = [i for i, one in enumerate(drawn) if not one.decision and one.image is not None][:NUM_FIRST]
+    top = min(1.0, max(0.01, 1.25 * rate.high))
     return _template().render(
         report=report,
-        is_guess=report.noise_rate.kind != "interval",
-        suspects=[(suspect, picture_uri(suspect.image)) for suspect in report.suspects[:MAX_SUSPECTS]],
+        is_guess=rate.kind != "interval",
+        strip={"top": top} | {name: 100 * getattr(rate, name) / top for name in ("low", "point", "high")},
+        first=[(drawn[i], picture_uri(drawn[i].image, FIRST_SIZE)) for i in first],
+        suspects=[(one, picture_uri(one.image)) for i, one in enumerate(drawn) if i not in first],
         num_hidden=max(0, len(report.suspects) - MAX_SUSPECTS),
         moves=report.moves[:MAX_MOVES],
         conflicts=report.conflicts[:MAX_CONFLICTS],
@@ -152,8 +160,8 @@ def report_html(report: ReportInput) -> str:
     )
 
 
-def picture_uri(image: NDArray[np.uint8] | None) -> str:
-    """Return a picture as a PNG data URI, reduced or enlarged to about ``PICTURE_SIZE``; empty without one.
+def picture_uri(image: NDArray[np.uint8] | None, side: int = PICTURE_SIZE) -> str:
+    """Return a picture as a PNG data URI, reduced or enlarged to about ``side``; empty without one.
 
     Args:
         image: (C, H, W) uint8, C in {1, 3}.
@@ -163,10 +171,10 @@ def picture_uri(image: NDArray[np.uint8] | None) -> str:
     pixels = np.ascontiguousarray(image[0] if len(image) == 1 else np.moveaxis(image, 0, -1))
     picture = Image.fromarray(pixels)
     longest = max(picture.size)
-    if longest > PICTURE_SIZE:
-        picture.thumbnail((PICTURE_SIZE, PICTURE_SIZE))
+    if longest > side:
+        picture.thumbnail((side, side))
     else:
-        factor = max(1, PICTURE_SIZE // longest)
+        factor = max(1, side // longest)
         picture = picture.resize((picture.width * factor, picture.height * factor), Image.Resampling.NEAREST)
     buffer = io.BytesIO()
     picture.save(buffer, format="PNG", optimize=True)

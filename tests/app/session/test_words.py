@@ -31,9 +31,14 @@ def test_plural__of_class(number: int, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("low", "high", "text"),
-    [(0.031, 0.064, "3.1 – 6.4 %"), (0.058, 0.185, "6 – 18 %"), (0.0, 0.688, "0 – 69 %")],
+    [
+        (0.031, 0.064, "3.1 – 6.4 %"),
+        (0.065, 0.158, "6.5 – 16 %"),
+        (0.0, 0.688, "0 – 69 %"),
+        (0.0001, 0.01, "less than 0.1 % – 1 %"),
+    ],
 )
-def test_interval__a_wide_one_has_no_decimals(low: float, high: float, text: str) -> None:
+def test_interval__both_ends_are_rounded_as_alone(low: float, high: float, text: str) -> None:
     assert words.interval(low, high) == text
 
 

@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
+from auditor.ground.wording import interval
 from auditor.outputs.report_page import (
     MAX_CONFLICTS,
     MAX_MOVES,
@@ -152,9 +153,23 @@ def test_report_html__draws_the_real_pictures(digits_report):
     sources = [attrs["src"] for tag, attrs in page.tags if tag == "img"]
     assert len(sources) == 12
     picture = Image.open(io.BytesIO(base64.b64decode(sources[0].split(",")[1])))
-    assert picture.size == (144, 144)
-    small = np.asarray(picture)[::18, ::18]
+    assert picture.size == (216, 216)
+    small = np.asarray(picture)[::27, ::27]
     np.testing.assert_array_equal(small, digits_report.suspects[0].image[0])
+    assert Image.open(io.BytesIO(base64.b64decode(sources[8].split(",")[1]))).size == (144, 144)
+
+
+def test_report_html__the_share_and_what_waits_stand_first(digits_report):
+    rate, (decided, *others) = digits_report.noise_rate, digits_report.suspects
+    words = Page(
+        report_html(replace(digits_report, suspects=[replace(decided, decision="keep"), *others]))
+    ).words()
+    head, rest = words.split("The whole data set")
+    assert f"{interval(rate.low, rate.high)} of the labels are wrong" in head
+    assert f"#{decided.sample_id} " not in head
+    assert f"#{decided.sample_id} " in rest
+    assert f"#{others[0].sample_id} " in head
+    assert f"#{others[0].sample_id} " not in rest
 
 
 def test_report_html__a_guess_is_marked(digits_report):
@@ -206,7 +221,7 @@ def test_report_html__copies_correlations_and_splits_are_listed_and_escaped(digi
     words = page.words()
     assert f"The first {MAX_CONFLICTS} of {MAX_CONFLICTS + 1}." in words
     assert words.count("yes: one label is wrong") == 1
-    assert "Rank correlation between the witnesses" in words
+    assert "How alike the engines rank: rank correlation" in words
     assert "2 (and 1 near copies)" in words
     assert "50 more rows" in words
     assert not any(tag == "script" for tag, _ in page.tags)

@@ -238,12 +238,14 @@ def test_with_verified_rows_the_shares_are_shown(audited: tuple[Digits, int]) ->
     settle.settle(audit_id)
     page = report("digits")
     assert "% likely wrong" in page
-    assert "% of wrong labels" in page
+    assert "% likely, if the given label is wrong" in page
     assert "may be wrong" in page
     item = bench.queue({"audit": audit_id, "limit": 1})["items"][0]
     with session() as open_session:
         row = scores.table(open_session, audit_id).iloc[item["sample"]]
-    assert item["suggestedOdds"] == f"right in {percent(row.suggested_probability)} of wrong labels"
+    assert item["suggestedOdds"] == (
+        f"{percent(row.suggested_probability)} likely, if the given label is wrong"
+    )
     assert shares_in_tables() >= {"may be wrong", "share"}
     loaded = fields.load("digits")
     assert loaded.values["error_probability"][item["sample"]] == pytest.approx(

@@ -29,6 +29,47 @@ EMBEDDING, MAP, START = "embedding", "map", "start"
 BEFORE = (EMBEDDING, MAP, START)
 
 
+@dataclass(frozen=True)
+class Places:
+    """Where the engines of an audit train."""
+
+    devices: dict[str, str]
+    """By engine that does not train on the audit's device."""
+    threads: dict[str, int]
+    """Of ``executors.threads``."""
+
+
+def places(
+    engines: Sequence[str],
+    of_features: Collection[str],
+    first: Sequence[str],
+    device: str,
+    on: str | None = None,
+) -> Places:
+    """Say where each engine trains.
+
+    Heads on features are too small for a card, which waits for Python between their steps: on 25,000 rows one core
+    of a laptop is as fast as an H100 (benchmarks/results/gpu.md), and cores train them side by side. So ``auto``
+    leaves the card to what sees pictures, and to the engines that take all rows at once.
+
+    Args:
+        engines: that are trained.
+        of_features: those of them that train on features.
+        first: those of them that others wait for.
+        device: that was asked for.
+        on: where they train (``executors.Choice.of``).
+
+    Raises:
+        AuditFailedError: there is no such device.
+    """
+    resolved, beside = engine_bridge.resolve_device(device), []
+    if device == "auto" and resolved != "cpu":
+        beside = [name for name in engines if name in of_features and not engine_bridge.needs_features(name)]
+    if beside:
+        return Places(dict.fromkeys(beside, "cpu"), executors.threads(beside, [], "cpu", on))
+    return Places({}, executors.threads(engines, first, resolved, on))
+
+
 def planned(
     dataset: Dataset,
     configs: Mapping[str, Mapping[str, Any]],
@@ -37,13 +78,15 @@ def planned(
     map_method: str,
     on_features: Collection[str],
     source: FeatureSource | None = None,
-    threads: Mapping[str, int] | None = None,
+    places: Places | None = None,
 ) -> dict[str, float]:
     """Seconds of each engine with its map, and of each stage before them (``BEFORE``) that there is.
 
     By a probe of this machine: a second or two for each kind of work, then kept. ``source``: the features of all
-    engines of ``on_features``; None where they train on what the first engine's network sees.
+    engines of ``on_features``; None where they train on what the first engine's network sees. ``places``: of
+    engines that do not train on the device.
     """
+    devices, threads = ({}, {}) if places is None else (places.devices, places.threads)
     before, num_features = ({}, None) if source is None else _look(dataset, source, device, map_method)
     found = engine_bridge.estimated_seconds(
         configs,
@@ -51,6 +94,7 @@ def planned(
         dataset.num_samples,
         len(dataset.class_names),
         device=device,
+        devices=devices,
         on_features=on_features,
         num_features=num_features,
         num_threads=threads,
@@ -86,8 +130,10 @@ def _look(
 class Choices:
     """What each engine of the registry would take with a preset, before anybody chose some of them."""
 
+    wanted: str
+    """The device that was asked for."""
     device: str
-    """What the wanted device means here."""
+    """What that means here."""
     on_images: Mapping[str, float]
     """Seconds by engine."""
     on_features: Mapping[str, float]
@@ -99,7 +145,7 @@ class Choices:
         of_features = set(engines if on_features else heads)
         each = {name: (self.on_features if name in of_features else self.on_images)[name] for name in engines}
         first = [name for name in engines if heads and name not in heads]
-        threads = executors.threads(engines, first, self.device)
+        threads = places(engines, of_features, first, self.wanted).threads
         return until_all_are_done({**self.before, **each}, threads)
 
 
@@ -124,7 +170,6 @@ def choices(
         further = None if on_features else finetuned
         configs = engine_bridge.configs(names, preset, {}, on_features=on_features, finetuned=further)
         heads = names if on_features else []
-        threads = executors.threads(names, [], resolved)
         found[on_features] = planned(
             dataset,
             configs,
@@ -132,10 +177,10 @@ def choices(
             map_method="umap",
             on_features=heads,
             source=source if on_features else None,
-            threads=threads,
+            places=places(names, heads, [], device),
         )
     stages = {name: found[source is not None].get(name, 0.0) for name in BEFORE}
-    return Choices(resolved, found[True] | found[False], found[True], stages)
+    return Choices(device, resolved, found[True] | found[False], found[True], stages)
 
 
 def planned_whole(audit: Audit) -> float:

@@ -162,7 +162,7 @@ def plan(
     chosen = {name: dict(values) for name, values in (options or {}).items()}
     if budget is not None and budget < SHORT_S:
         map_method = "pca"
-    set_up_of = partial(_set_up, dataset, resolved, map_method, features, finetuned, on)
+    set_up_of = partial(_set_up, dataset, device, map_method, features, finetuned, on)
     if budget is None:
         rung = Rung(names, preset, chosen, "")
         set_up = set_up_of(rung)
@@ -191,7 +191,8 @@ def plan(
         options=AuditPlan(
             map=map_method,
             estimate=set_up.estimate,
-            threads=set_up.threads,
+            threads=set_up.places.threads,
+            devices=set_up.places.devices,
             budget=within,
             features=None if features is None else features.as_dict(),
             alone=alone,
@@ -250,12 +251,12 @@ class _SetUp:
     rung: Rung
     configs: dict[str, dict[str, Any]]
     heads: list[str]
-    threads: dict[str, int]
+    places: durations.Places
     estimate: dict[str, float]
 
     @property
     def seconds(self) -> float:
-        return durations.until_all_are_done(self.estimate, self.threads)
+        return durations.until_all_are_done(self.estimate, self.places.threads)
 
 
 def _set_up(
@@ -278,21 +279,21 @@ def _set_up(
         once = {name: {"folds": 1} if engine_bridge.has_field(name, "folds") else {} for name in heads}
         of_heads = {name: once[name] | dict(chosen.get(name, {})) for name in heads}
         configs |= engine_bridge.configs(heads, preset, of_heads, on_features=True)
-    threads = executors.threads(names, [TRUNK] if heads else [], device, on)
     if on_features:
         of_features = [name for name in names if finetuned is None or engine_bridge.needs_features(name)]
     else:
         of_features = heads
+    places = durations.places(names, of_features, [TRUNK] if heads else [], device, on)
     estimate = durations.planned(
         dataset,
         configs,
-        device=device,
+        device=engine_bridge.resolve_device(device),
         map_method=map_method,
         on_features=of_features,
         source=features,
-        threads=threads,
+        places=places,
     )
-    return _SetUp(replace(rung, engines=names), configs, heads, threads, estimate)
+    return _SetUp(replace(rung, engines=names), configs, heads, places, estimate)
 
 
 def heads_of(names: Sequence[str], options: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -256,7 +256,7 @@ def _specs(audit: Audit, dataset: Dataset, runs: Sequence[EngineRun], given: Pat
             draws=audit.options.map if has_own_map else None,
             finds_neighbours=has_own_map and run.engine == audit.engines[0] and source is None,  # for cards
             seed=audit.seed,
-            device=audit.device,
+            device=audit.options.devices.get(run.engine, audit.device),
             threads=audit.options.threads.get(run.engine),
             after=(plan.TRUNK,) if run.engine in heads and plan.TRUNK in waits else (),
         )

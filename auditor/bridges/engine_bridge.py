@@ -578,6 +578,7 @@ def estimated_seconds(
     num_classes: int,
     *,
     device: str,
+    devices: Mapping[str, str] | None = None,
     on_features: Collection[str] = (),
     num_features: int | None = None,
     num_threads: Mapping[str, int] | None = None,
@@ -590,6 +591,7 @@ def estimated_seconds(
         num_rows: N.
         num_classes: K.
         device: a resolved one.
+        devices: of engines that do not train there.
         on_features: engines that train on features.
         num_features: D, the values of one view; default: what the network of the first engine on images makes of
             an image, where there is one, else ``FEATURES_EXPECTED``.
@@ -598,16 +600,16 @@ def estimated_seconds(
     from engines.contract import EngineInputError
     from engines.networks.pretrained import is_pretrained
     from engines.registry import ENGINES
-    from engines.shared import device as devices
+    from engines.shared.device import resolve_device as resolved
     from engines.shared.loader import reduced_size
     from engines.shared.work import num_seen, speed
 
-    place = devices.resolve_device(device)
     found: dict[str, float] = {}
     seen: int | None = None
     # Whose features others train on comes before them.
     for name, values in sorted(planned.items(), key=lambda each: each[0] in on_features):
         config = ENGINES[name].config_type(**values)
+        place = resolved((devices or {}).get(name, device))
         is_head = name in on_features
         rows: tuple[int, ...] = (num_features or seen or FEATURES_EXPECTED,)
         if not is_head:

@@ -187,6 +187,8 @@ class AuditPlan:
     """By engine or stage before the engines: seconds that it should take."""
     threads: dict[str, int] = field(default_factory=dict)
     """By engine: threads that it trains with."""
+    devices: dict[str, str] = field(default_factory=dict)
+    """By engine: where it trains, if not on the audit's device."""
     budget: dict[str, Any] | None = None
     """``seconds`` that the user gave, and what the audit ``does`` within them; None without a budget."""
     features: dict[str, Any] | None = None

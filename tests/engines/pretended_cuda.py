@@ -125,6 +125,10 @@ def pretended_cuda() -> Iterator[Card]:
         "mem_get_info": (2**33, 2**34),
         "get_device_name": "pretended",
         "max_memory_allocated": 0,
+        "init": None,
+        "empty_cache": None,
+        "reset_peak_memory_stats": None,
+        "synchronize": None,
     }
     with contextlib.ExitStack() as stack:
         for name, value in card.items():

@@ -21,9 +21,10 @@ from auditor.catalog.db import session
 from auditor.ground.errors import AuditFailedError, JobRefusedError
 from auditor.pictures import cache
 from auditor.results import arrays
-from auditor.work import embedding, kinds
+from auditor.work import embedding, executors, kinds
 from benchmarks.metrics import auroc
 from tests.auditor.conftest import Run
+from tests.engines.pretended_cuda import pretended_cuda
 from tests.helpers import QUICK_OPTIONS, Digits
 
 NAME = "timm:mobilenetv3_small_050"
@@ -126,6 +127,28 @@ def test_audit__a_list_stands_before_the_map_is_laid_out(
         estimate = audits.get(open_session, audit_id).options.estimate
     assert auroc(imported.is_wrong, -table.trust_score.to_numpy()) > 0.9
     assert seen[0].seconds_left > estimate["map"]  # which is still to come
+
+
+def test_audit__beside_a_card_heads_train_on_the_cores(
+    imported: Digits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their steps are too small for a card; who asks for the card gets it."""
+    monkeypatch.setenv(executors.VARIABLE, "processes:1")
+    source = own_features.add("digits", pixels())
+    names = ["noise_model", "choicenet", "neighbours"]
+
+    def planned(device: str) -> int:
+        return plan.plan(
+            "digits", names, features=source, options=QUICK, map_method="pca", device=device, alone=True
+        )
+
+    with pretended_cuda():
+        by_itself, as_asked = planned("auto"), planned("cuda")
+        worker.run(by_itself)
+    with session() as open_session:
+        assert audits.get(open_session, as_asked).options.devices == {}
+        trained = [audits.run(open_session, by_itself, name) for name in names]
+    assert [run.provenance["device"].split()[0] for run in trained] == ["cuda", "cpu", "cuda"]
 
 
 def test_audit__features_find_near_copies(imported: Digits) -> None:

@@ -181,7 +181,7 @@ def test_train__finds_planted_errors_on_digits(noise: str) -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 @pytest.mark.parametrize(
     "options",
-    [{}, {"precision": "bfloat16"}, {"compile": True}, {"resident": "no"}, {"folds": 2}],
+    [{}, {"precision": "bfloat16"}, {"resident": "no"}, {"folds": 2}],
 )
 def test_train__cuda_finds_planted_errors(options: dict[str, object]) -> None:
     data, wrong = digits_data(600, noise_rate=0.3)

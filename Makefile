@@ -10,6 +10,7 @@ TEST_ARGS ?=
 MUTATE_ARGS ?=
 PICTURES_ARGS ?=
 FAULTS_ARGS ?=
+FIGURES_ARGS ?=
 TRUTH_ARGS ?=
 BASE ?=
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
@@ -60,10 +61,8 @@ mutate: $(VENV)/.ready-dev ## Change the engines' code one line at a time and li
 weaknesses: $(VENV)/.ready-dev ## Ask pip-audit for known weaknesses of the installed packages (asks the index about each)
 	$(RUN)/python -m tools.dependencies
 
-figures: $(VENV)/.ready-dev ## Measure audits on real features against peers again; goes on where it was stopped (hours)
-	OMP_NUM_THREADS=1 $(RUN)/python -m benchmarks.backbones
-	$(RUN)/python -m benchmarks.backbones_page
-	$(RUN)/python -m benchmarks.ranking
+figures: $(VENV)/.ready-dev ## Measure every page of benchmarks/results again; goes on where it was stopped (days; FIGURES_ARGS="--only guess")
+	PYTHONPATH=. $(RUN)/python -m benchmarks.figures $(FIGURES_ARGS)
 	$(RUN)/python -m tools.reference
 
 papers: $(VENV)/.ready-dev ## List every table and figure of the four papers with what was run again

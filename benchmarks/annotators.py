@@ -1,10 +1,10 @@
 """Several annotators a picture: the consensus and the annotators' quality against truth, beside other ways.
 
-    python -m benchmarks.annotators FEATURES.npy [--peers FOLDER]
+    python -m benchmarks.annotators [--peers FOLDER]
 
-CIFAR-10N's three answers on rows 0 to 24,999. ``FEATURES.npy`` is (25000, D) of a frozen network, which the noise
-model reads; it learns from the majority. Two sets are planted beside the real one: annotators of very different
-skill, and one who copies another. ``--peers`` names a folder with ``crowdkit`` and ``krippendorff``.
+CIFAR-10N's three answers on rows 0 to 24,999. The noise model reads what EfficientNet-lite0 sees at 160 px
+(``benchmarks.frozen``); it learns from the majority. Two sets are planted beside the real one: annotators of very
+different skill, and one who copies another. ``--peers`` names a folder with ``crowdkit`` and ``krippendorff``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from auditor.statistics.annotators import Answers, agreement, consensus, gains_of_one_more
-from benchmarks import images
+from benchmarks import frozen, images
 from benchmarks.backbones import commit
 from benchmarks.metrics import auroc, average_precision
 from engines.contract import TrainingData
@@ -35,7 +35,6 @@ SETS = ("three people", "very different skill", "one copies another")
 def main() -> None:
     """Measure every set with every seed and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("features", type=Path)
     parser.add_argument("--peers", type=Path)
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
@@ -45,7 +44,8 @@ def main() -> None:
     table = told[[f"label_random{one}" for one in (1, 2, 3)]].to_numpy(dtype=np.int64)
     labels = pd.read_parquet(images.folder() / "cifar10-train.parquet", columns=["label"])
     truth = labels["label"].to_numpy(dtype=np.int64)[told["row"]]
-    features = np.load(arguments.features, mmap_mode="r")
+    with np.load(frozen.make() / "CIFAR-10, lite0.npz") as kept:
+        features = kept["features"][told["row"].to_numpy()]
     found: dict[str, Any] = {"commit": commit(), "sets": {}}
     for name in SETS:
         for seed in SEEDS:
@@ -180,7 +180,7 @@ def page(found: dict[str, Any]) -> str:
     lines = [
         "# Several annotators a picture",
         "",
-        f"`python -m benchmarks.annotators FEATURES.npy --peers FOLDER`, commit {found['commit']}. CIFAR-10N, "
+        f"`python -m benchmarks.annotators --peers FOLDER`, commit {found['commit']}. CIFAR-10N, "
         f"{ROWS:,} rows, means of {len(SEEDS)} draws of the rows; features of EfficientNet-lite0 at 160 px. "
         "*Off*: mean error of an annotator's quality; *inside*: share of intervals that hold the truth.",
         "",

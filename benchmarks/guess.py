@@ -1,13 +1,12 @@
 """How often the range of the guess covers the truth: kinds of errors, rates, sizes and two networks.
 
-    python -m benchmarks.guess --features FOLDER        # trains what is missing, goes on where it was stopped
-    python -m benchmarks.guess --page                   # the page from the figures alone
+    python -m benchmarks.guess                 # trains what is missing, goes on where it was stopped
+    python -m benchmarks.guess --page          # the page from the figures alone
 
-FOLDER holds ``NAME.npz`` with ``features`` (N, D), ``truth`` (N,) and labels of people or confusions (N,) by their
-own names. Of each, rows are drawn at random, and errors are planted or the labels are humans'. Noise model,
-neighbours and the plain network judge every row out of fold, and nothing is verified. What they say is kept in
-``build/guess``, so that a change of the statistics is measured in minutes: ``--again``. Known truth is used to
-measure, never to train or to choose.
+Sets are the files of ``benchmarks.frozen``, or those of a folder like it. Of each, rows are drawn at random, and
+errors are planted or the labels are humans'. Noise model, neighbours and the plain network judge every row out of
+fold, and nothing is verified. What they say is kept in ``build/guess``, so that a change of the statistics is
+measured in minutes: ``--again``. Known truth is used to measure, never to train or to choose.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from auditor.ground.wording import percent
 from auditor.statistics import combine, witness_from_probabilities
 from auditor.statistics.trust import combining
 from auditor.statistics.trust.sentences import is_least
+from benchmarks import frozen
 from benchmarks.noise import REQUIRED_CLASSES, make_noise
 from engines.contract import TrainingData
 from engines.noise_model.reduction import DIMENSIONS
@@ -56,7 +56,7 @@ WORDS = {"sym_excl": "uniform", "asym_cifar10": "asymmetric", "flip_two": "two c
 def main() -> None:
     """Measure what is missing, then write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--features", type=Path, help="folder of NAME.npz")
+    parser.add_argument("--features", type=Path, help="instead of those of benchmarks.frozen")
     parser.add_argument("--page", action="store_true", help="write the page from the figures alone")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--again", action="store_true", help="read anew what the kept witnesses say")
@@ -67,9 +67,11 @@ def main() -> None:
     rows = json.loads(given.out.read_text()) if given.out.exists() else []
     if given.again:
         rows = [one | measured(given.kept, tuple(one["run"])) for one in rows]
-    for run in () if given.page or given.again else _runs(given.features):
+    reads_alone = given.page or given.again
+    folder = given.features or (Path() if reads_alone else frozen.make())
+    for run in () if reads_alone else _runs(folder):
         if not any(tuple(row["run"]) == run for row in rows):
-            _train(given.features, given.kept, run)
+            _train(folder, given.kept, run)
             rows.append({"run": list(run)} | measured(given.kept, run))
             given.out.write_text(_lines(rows))
             print(rows[-1], flush=True)

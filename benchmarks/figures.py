@@ -1,0 +1,204 @@
+"""Measure everything again: every page of ``results`` by its own commands, one part after another.
+
+    python -m benchmarks.figures                  # ``make figures``: goes on where it was stopped (days)
+    python -m benchmarks.figures --only guess     # some parts
+    python -m benchmarks.figures --list           # what there is, and at which commit it was measured
+
+A part whose figures are of another commit of ``auditor`` and ``engines`` begins with nothing: its figures are taken
+away (Git keeps them), then its commands make them again. One that was stopped goes on. What was measured when, and
+on what, is kept in ``results/commits.json`` and stands in ``results/README.md``. Parts that need more than this
+machine has (a GPU, files that nobody may hand on) say so and are left as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.backbones import WORK, commit
+from benchmarks.import_speed import device
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+COMMITS = RESULTS / "commits.json"
+BEGUN = ROOT / "build" / "figures.json"
+"""By part: the commit that it was begun at."""
+PAGE = RESULTS / "README.md"
+BEGINNING = "<!-- of python -m benchmarks.figures -->"
+END = "<!-- end -->"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Figures that belong together."""
+
+    files: tuple[str, ...]
+    """What it makes, in ``results``; the first one is begun anew."""
+    commands: tuple[str, ...]
+    """After ``python -m``; none: ``why`` says what it takes."""
+    why: str = ""
+    is_begun_anew: bool = True
+    """Whether its commands leave figures alone that are there."""
+    kept: tuple[Path, ...] = ()
+    """What it keeps elsewhere between its runs."""
+
+
+def _paper(name: str, *files: str) -> Part:
+    return Part(files or (f"{name}.json",), (f"benchmarks.papers.{name} --scale cpu",))
+
+
+def _own(name: str, *options: str) -> Part:
+    """A module that writes its JSON, once for each of ``options``."""
+    return Part((f"{name}.json",), tuple(f"benchmarks.{name} {one}".strip() for one in options or ("",)))
+
+
+PARTS = {
+    "backbones": Part(
+        ("backbones.jsonl", "backbones.md"),
+        ("benchmarks.backbones", "benchmarks.backbones_page"),
+        kept=(WORK / "runs",),
+    ),
+    "ranking": Part(("ranking.json", "ranking.md"), ("benchmarks.ranking",), is_begun_anew=False),
+    "constants": Part(("constants.json", "constants.md"), ("benchmarks.constants",)),
+    "guess": Part(("guess.json", "guess.md"), ("benchmarks.guess",), kept=(ROOT / "build" / "guess",)),
+    "promises": Part(("promises.json", "promises.md"), ("benchmarks.promises",)),
+    "annotators": Part(("annotators.json", "annotators.md"), ("benchmarks.annotators",)),
+    "multilabel": Part(("multilabel.json", "multilabel.md"), ("benchmarks.multilabel",)),
+    "numbers": Part(("numbers.json", "numbers.md"), ("benchmarks.numbers",)),
+    "masks": _paper("masks", "masks.json", "masks.md"),
+    "detection": Part(
+        ("detection.json", "detection.md", "detection_auroc.png"),
+        ("benchmarks.detection", "benchmarks.detection_report", "benchmarks.detection_plots"),
+    ),
+    "cpu_networks": _own(
+        "cpu_networks", "", "--networks auto --precisions float32 bfloat16 --engines cross_entropy l2b"
+    ),
+    **{
+        name: _paper(name, f"{name}.json", f"{name}.md")
+        for name in ("umn_tables", "l2b_family", "s2e_spaces")
+    },
+    "choicenet_tables": _paper(
+        "choicenet_tables", "choicenet_tables.json", "choicenet_tables.md", "choicenet_notes.md"
+    ),
+    **{name: _paper(name) for name in ("choicenet_numbers", "l2b_ablation")},
+    "paper_curves": Part(("paper_curves.json",), ("benchmarks.papers.curves --scale cpu",)),
+    "meta_step": Part(
+        ("meta_step.json", "meta_step_bfloat16.json"),
+        ("benchmarks.meta_step", "benchmarks.meta_step --precision bfloat16"),
+    ),
+    "papers": Part(("papers.json", "papers.md"), ("benchmarks.papers.index",)),
+    **{name: _own(name) for name in ("search_rules", "search_share", "estimates", "digits_demo", "sizes")},
+    "speed_goals": _own(
+        "speed_goals", *["photos", "photos_20000", "cifar", "umn", "budget", "budget_together"]
+    ),
+    "quick_preset": _own("quick_preset", "--threads 2"),
+    "pool_size": _own("pool_size"),
+    "import_speed": _own("import_speed", "--data ../shared/data"),
+    "fiftyone_push": Part(
+        ("fiftyone_push.json",),
+        ("benchmarks.fiftyone_push --samples 50000 --out benchmarks/results/fiftyone_push.json",),
+    ),
+    "scale": _own(
+        "scale", *["workers", "tasks", "kills", "imports", "many", "settle", "memory", "neighbours"]
+    ),
+    "app_pages": _own("app_pages"),
+    "app_million": _own("app_million"),
+    "map_browser": _own("map_browser"),
+    "review_keys": Part(("review_keys.json", "review_keys.md"), ("benchmarks.review_keys",)),
+    "truth": Part(("truth.json",), ("qa.truth",), kept=(ROOT / "build" / "truth.jsonl",)),
+    "faults": Part(
+        ("faults.json", "faults.md"), ("qa.faults.campaign",), kept=(ROOT / "build" / "faults.jsonl",)
+    ),
+    "mutation": Part(("mutation.json", "mutation.md"), ("qa.mutation --sample 600",)),
+    "gpu": Part(("gpu.json", "gpu.md"), (), "a GPU: `benchmarks.gpu_epoch` and what its page names"),
+    "noise_model": Part(
+        ("noise_model.md",), (), "was written while the model was built, from trials by hand"
+    ),
+    "heads": Part(("heads.json", "heads.md"), (), "was measured to choose what a budget does, by hand"),
+    "executors": Part(("executors.json",), (), "was measured on machines of four and of two cores"),
+}
+
+
+def main() -> None:
+    """Measure what is of another commit, and say what is when from."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--list", action="store_true", help="measure nothing")
+    arguments = parser.parse_args()
+    if not arguments.list:
+        for name in arguments.only:
+            measure(name, commit())
+    PAGE.write_text(with_table(PAGE.read_text(), _read(COMMITS)))
+    print(table(_read(COMMITS)))
+
+
+def measure(name: str, now: str) -> None:
+    """Make the figures of a part, unless they are of the commit ``now``.
+
+    Raises:
+        SystemExit: a command failed; the same call goes on there.
+    """
+    part, done = PARTS[name], _read(COMMITS)
+    if not part.commands or done.get(name, {}).get("commit") == now:
+        return
+    begun = _read(BEGUN)
+    if begun.get(name) != now:
+        if part.is_begun_anew:
+            (RESULTS / part.files[0]).unlink(missing_ok=True)
+        for path in part.kept:
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+        _write(BEGUN, begun | {name: now})
+    began = time.monotonic()
+    for command in part.commands:
+        print(f"{name}: python -m {command}", flush=True)
+        environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": str(ROOT)}
+        run = subprocess.run([sys.executable, "-m", *command.split()], cwd=ROOT, env=environment)
+        if run.returncode:
+            raise SystemExit(f"{name}: {command} failed; the same call goes on with it.")
+    row = {
+        "commit": now,
+        "day": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "device": device()["cpu"],
+        "hours": round((time.monotonic() - began) / 3600, 2),
+    }
+    _write(COMMITS, _read(COMMITS) | {name: row})
+
+
+def table(done: dict[str, Any]) -> str:
+    """Return the rows of every part as Markdown."""
+    lines = ["| part | commit | day | device | what it takes |", "| --- | --- | --- | --- | --- |"]
+    for name, part in PARTS.items():
+        row = done.get(name, {})
+        told = [row.get(key, "") for key in ("commit", "day", "device")]
+        takes = part.why or (f"{row['hours']:g} h" if "hours" in row else "")
+        lines.append(" | ".join(["| " + name, *told, takes]) + " |")
+    return "\n".join(lines)
+
+
+def with_table(page: str, done: dict[str, Any]) -> str:
+    """Return the page with the table of today between its marks."""
+    before, _, rest = page.partition(BEGINNING)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGINNING}\n{table(done)}\n{END}{after}"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text())) if path.exists() else {}
+
+
+def _write(path: Path, values: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(values, indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    main()

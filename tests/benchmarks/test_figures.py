@@ -1,0 +1,71 @@
+"""One command measures every page again."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import figures
+from benchmarks.figures import PARTS, RESULTS, Part
+
+
+def test_parts__name_every_file_of_results_once() -> None:
+    named = [name for part in PARTS.values() for name in part.files]
+    lie_there = {path.name for path in RESULTS.iterdir()} - {"README.md", figures.COMMITS.name}
+    assert len(named) == len(set(named))
+    assert lie_there == set(named)
+
+
+def test_parts__have_commands_that_there_are() -> None:
+    modules = {command.split()[0] for part in PARTS.values() for command in part.commands}
+    assert [name for name in modules if importlib.util.find_spec(name) is None] == []
+    assert all(part.commands or part.why for part in PARTS.values())
+
+
+@pytest.fixture
+def part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A part named "it" whose command copies ``of.json``; returns where its figures go."""
+    for name in ("RESULTS", "ROOT"):
+        monkeypatch.setattr(figures, name, tmp_path)
+    monkeypatch.setattr(figures, "COMMITS", tmp_path / "commits.json")
+    monkeypatch.setattr(figures, "BEGUN", tmp_path / "begun.json")
+    copied, out = tmp_path / "of.json", tmp_path / "it.json"
+    monkeypatch.setitem(PARTS, "it", Part((out.name,), (f"json.tool {copied} {out}",)))
+    return out
+
+
+def test_measure__begins_anew_at_another_commit_and_is_done_once(part: Path) -> None:
+    given = part.with_name("of.json")
+    given.write_text('{"measured": 1}')
+    part.write_text("of a commit before")
+    figures.measure("it", "aaa")
+    assert json.loads(part.read_text()) == {"measured": 1}
+    assert json.loads(figures.COMMITS.read_text())["it"]["commit"] == "aaa"
+    given.write_text('{"measured": 2}')
+    figures.measure("it", "aaa")
+    assert json.loads(part.read_text()) == {"measured": 1}
+    figures.measure("it", "bbb")
+    assert json.loads(part.read_text()) == {"measured": 2}
+
+
+def test_measure__goes_on_with_what_was_stopped(part: Path) -> None:
+    with pytest.raises(SystemExit, match=r"it: json\.tool .* failed; the same call goes on"):
+        figures.measure("it", "aaa")
+    assert not figures.COMMITS.exists()
+    part.write_text("begun")  # what a command keeps of its finished rows
+    part.with_name("of.json").write_text("wrong")
+    with pytest.raises(SystemExit):
+        figures.measure("it", "aaa")
+    assert part.exists()
+
+
+def test_with_table__takes_the_place_of_the_one_before() -> None:
+    page = f"above\n{figures.BEGINNING}\nold\n{figures.END}\nbelow"
+    found = figures.with_table(page, {"guess": {"commit": "abc", "day": "2026-01-02", "hours": 3}})
+    assert "old" not in found
+    assert "| guess | abc | 2026-01-02 |  | 3 h |" in found
+    assert figures.with_table(found, {}).startswith("above\n")
+    assert found.endswith(f"{figures.END}\nbelow")

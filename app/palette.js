@@ -4,25 +4,31 @@
   const page = document.documentElement;
   if (page.dataset.palette) return;
   page.dataset.palette = "there";
-  const MOST = 12;
+  const MOST = 6; // of datasets, classes and samples; screens are few
   const known = () => JSON.parse(document.getElementById("palette")?.dataset.known || "{}");
 
-  // [what it is, its name, how to get there], those whose name begins with what was typed first.
-  function entries(typed) {
-    const { dataset, datasets = [], classes = [], sample = [], base = "" } = known();
+  // By section its entries, those whose name begins with what was typed first: name, how to get there, and an icon
+  // or the address of a picture.
+  function sections(typed) {
+    const { dataset, datasets = [], classes = [], sample = [], samples = 0, picture = "", base = "" } = known();
     const to = (screen, more = {}) => () => { location.href = `${base}/${screen}?${new URLSearchParams(more)}`; };
-    const all = [...document.querySelectorAll(".st-key-screens a")].map((one) => ["Screen", (one.querySelector("[data-testid=stMarkdownContainer]") || one).innerText.trim(), () => one.click()]);
-    all.push(...classes.map(([label, name]) => ["Class", name, to("suspects", { dataset, suspects_given: label })]));
-    all.push(...datasets.map((name) => ["Dataset", name, to("", { dataset: name })]));
     const part = typed.trim().toLowerCase();
-    const found = all.filter(([, name]) => name.toLowerCase().includes(part));
-    found.sort((a, b) => b[1].toLowerCase().startsWith(part) - a[1].toLowerCase().startsWith(part));
-    if (/^#?\d+$/.test(part) && dataset) {
-      const number = part.replace("#", "");
-      const [screen, field, before] = sample;
-      found.unshift(["Sample", `#${number}`, to(screen, { dataset, [field]: before + number })]);
-    }
-    return found.slice(0, MOST);
+    const begins = ({ name }) => name.toLowerCase().startsWith(part);
+    const matching = (all) => all.filter(({ name }) => name.toLowerCase().includes(part)).sort((a, b) => begins(b) - begins(a));
+    const screens = [...document.querySelectorAll(".st-key-screens a")].map((one) => ({
+      name: (one.querySelector("[data-testid=stMarkdownContainer]") || one).innerText.trim(),
+      icon: one.querySelector("[data-testid=stIconMaterial]"), go: () => one.click(),
+    }));
+    const number = /^#?\d+$/.test(part) && dataset ? part.replace("#", "") : "";
+    const [screen, field, before] = sample;
+    const numbers = number ? [Number(number), ...Array.from({ length: 10 }, (_, digit) => Number(number + digit))] : [];
+    return [
+      ["Samples", [...new Set(numbers)].filter((one) => one < samples).slice(0, MOST).map((one) => ({
+        name: `#${one}`, src: picture.replace("SAMPLE", one), go: to(screen, { dataset, [field]: before + one }) }))],
+      ["Screens", matching(screens)],
+      ["Datasets", matching(datasets.map((name) => ({ name, go: to("", { dataset: name }) }))).slice(0, MOST)],
+      ["Suspects of a class", matching(classes.map(([label, name]) => ({ name, go: to("suspects", { dataset, suspects_given: label }) }))).slice(0, MOST)],
+    ].filter(([, entries]) => entries.length);
   }
 
   function open() {
@@ -33,29 +39,37 @@
     const field = document.createElement("input");
     Object.assign(field, { placeholder: "Screen, dataset, class or #sample", type: "text" });
     field.setAttribute("aria-label", field.placeholder);
-    const list = document.createElement("ul");
-    sheet.append(field, list);
+    const made = (tag, more = {}, inside = []) => {
+      const node = Object.assign(document.createElement(tag), more);
+      node.append(...inside);
+      return node;
+    };
+    const list = made("div", { className: "found" });
+    const keys = made("p", { className: "keys-of-palette" }, [["↑ ↓", "choose"], ["Enter", "go there"], ["Esc", "close"]].map(([key, text]) =>
+      made("span", {}, [made("kbd", { textContent: key }), ` ${text}`])));
+    sheet.append(field, list, keys);
     const { color, backgroundColor } = getComputedStyle(document.querySelector('[data-testid="stApp"]'));
     Object.assign(sheet.style, { color, backgroundColor });
     let [found, at] = [[], 0];
-    const go = () => { const [, , act] = found[at] || []; sheet.close(); act?.(); };
-    const draw = () => list.replaceChildren(...found.map(([kind, name], i) => {
-      const row = document.createElement("li");
-      const what = document.createElement("small");
-      const button = document.createElement("button");
-      what.textContent = kind;
-      button.append(name, what);
-      button.className = i === at ? "chosen" : "";
-      button.tabIndex = -1;
-      button.addEventListener("click", () => { at = i; go(); });
-      row.append(button);
-      return row;
-    }));
-    const look = () => { [found, at] = [entries(field.value), 0]; draw(); };
+    const all = () => found.flatMap(([, entries]) => entries);
+    const go = () => { const entry = all()[at]; sheet.close(); entry?.go(); };
+    const rowOf = (entry) => {
+      const place = all().indexOf(entry);
+      const look = entry.src ? [made("img", { src: entry.src, alt: "" })] : entry.icon ? [entry.icon.cloneNode(true)] : [];
+      const button = made("button", { className: place === at ? "chosen" : "", tabIndex: -1 }, [...look, made("span", { textContent: entry.name })]);
+      button.addEventListener("click", () => { at = place; go(); });
+      return made("li", {}, [button]);
+    };
+    const draw = () => {
+      list.replaceChildren(...found.flatMap(([title, entries]) => [made("h2", { textContent: title }), made("ul", { className: entries[0].src ? "pictured" : "" }, entries.map(rowOf))]));
+      if (!found.length) list.append(made("p", { textContent: "Nothing has that name. A sample is found by its number." }));
+      list.querySelector(".chosen")?.scrollIntoView({ block: "nearest" });
+    };
+    const look = () => { [found, at] = [sections(field.value), 0]; draw(); };
     field.addEventListener("input", look);
     field.addEventListener("keydown", (event) => {
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-      if (step) { at = Math.max(0, Math.min(found.length - 1, at + step)); draw(); }
+      if (step) { at = Math.max(0, Math.min(all().length - 1, at + step)); draw(); }
       else if (event.key === "Enter") go();
       else return;
       event.preventDefault();

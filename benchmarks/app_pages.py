@@ -1,6 +1,6 @@
 """What a person waits for in the app, by a real browser: first useful paint, bytes a page, key to picture.
 
-    python -m benchmarks.app_pages [--catalogs 1800,1000000,photos,masks,numbers] [--home FOLDER] [--out FILE]
+    python -m benchmarks.app_pages [--catalogs 1800,50000,1000000,photos,masks,numbers] [--home FOLDER] [--out FILE]
 
 Catalogs with a number are those of ``app_million``: pictures of 28 pixels that were never on a disk. ``photos`` are
 real ones, the folder ``clothing`` of ``images.folder()`` or of ``--photos``, after a short audit; ``masks`` and
@@ -8,8 +8,10 @@ real ones, the folder ``clothing`` of ``images.folder()`` or of ``--photos``, af
 of other catalogs. Each screen is opened three times in a window of its own on a warm server, from another screen,
 so Streamlit's scripts and fonts are there (``screens``); and once as the first page that a browser ever shows
 (``first_visit``), with the bytes by kind. "Useful" is when what the screen is for stands there: a card, a map.
-Bytes are all that come until the page is quiet. ``load_before`` says
-how much other work shared the machine.
+Bytes are all that come until the page is quiet. ``fast_hand`` is a hand that
+begins as soon as the first picture stands there, a key every ``GAPS_MS``: milliseconds to the next picture, and how
+long the request took that ranked the rest anew. ``other_tab`` is how long a verdict takes to its mark
+in another tab. ``load_before`` and ``load_after`` say how much other work shared the machine.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import shutil
 import statistics
 import tempfile
@@ -48,15 +51,40 @@ OF_OTHERS = {MASKS: "[data-testid=mask]", NUMBERS: "[data-testid=picture]"}
 PHOTOS = "photos"
 EPOCHS = 2
 KEYS = 12
+GAPS_MS, FAST_KEYS, DECISIONS = (150, 500), 40, 10
 QUIET_MS, QUIET_BYTES, MOST_WAITS = 2_000, 4_000, 15
 """Pictures come after the page is useful: until so few bytes come in that time."""
 PAINT_LIMIT_S, BYTES_LIMIT = 1.0, 1_000_000
+
+TO_PICTURE = """async (gaps) => {
+    const find = (root) => {
+        for (const one of root.querySelectorAll('*')) {
+            if (one.dataset && one.dataset.testid === 'picture') return one;
+            const inside = one.shadowRoot && find(one.shadowRoot);
+            if (inside) return inside;
+        }
+        return null;
+    };
+    const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+    const taken = [];
+    for (const gap of gaps) {
+        const before = find(document).src, began = performance.now();
+        document.dispatchEvent(new KeyboardEvent('keydown', { key: 'q', bubbles: true }));
+        for (let image; !image || image.src === before || !image.complete || !image.naturalWidth; await frame()) {
+            image = find(document);
+        }
+        taken.push(performance.now() - began);
+        await new Promise((resolve) => setTimeout(resolve, Math.max(0, gap - taken.at(-1))));
+    }
+    return taken;
+}"""
+"""Milliseconds from each of the keys, so far apart, until the next sample's picture is painted."""
 
 
 def main() -> None:
     """Make or take the catalogs, measure, write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--catalogs", default=f"1800,1000000,{PHOTOS},{MASKS},{NUMBERS}")
+    parser.add_argument("--catalogs", default=f"1800,50000,1000000,{PHOTOS},{MASKS},{NUMBERS}")
     parser.add_argument("--photos", type=Path, help="a folder with a sub-folder a class")
     parser.add_argument("--home", type=Path)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "app_pages.json")
@@ -69,7 +97,9 @@ def main() -> None:
             dataset, useful = catalog(name, home, options.photos)
             machine = app_million.machine()
             with app_million.serving() as (url, _):
-                figures[name] = {"machine": machine, **measure(url, dataset, useful)}
+                found = measure(url, dataset, useful)
+            machine["load_after"] = [round(one, 1) for one in os.getloadavg()]
+            figures[name] = {"machine": machine, **found}
             options.out.parent.mkdir(parents=True, exist_ok=True)
             options.out.write_text(json.dumps(figures, indent=2) + "\n")
     print(json.dumps(figures, indent=2))
@@ -111,16 +141,24 @@ def measure(url: str, dataset: str, useful: dict[str, str]) -> dict[str, Any]:
             first_visit(browser, url, dataset, name, useful[name])
         screens = {name or "home": screen(browser, url, dataset, name, useful[name]) for name in useful}
         cold = {name or "home": first_visit(browser, url, dataset, name, useful[name]) for name in useful}
-        keys = key_to_picture(browser, url, dataset) if "suspects" in useful else None
+        has_suspects = "suspects" in useful
+        keys = key_to_picture(browser, url, dataset) if has_suspects else None
+        fast = fast_hand(browser, url, dataset) if has_suspects else None
+        other = other_tab(browser, url, dataset) if has_suspects else None
         browser.close()
     return {
         "screens": screens,
         "first_visit": cold,
         "key_to_next_picture_ms": keys,
+        "fast_hand": fast,
+        "other_tab_ms": other,
         "holds": {
             f"first useful paint under {PAINT_LIMIT_S} s": all(
                 one["seconds"] < PAINT_LIMIT_S for one in screens.values()
             ),
+            "a verdict's mark in another tab within a second": other is None or other["worst"] <= 1000,
+            "the rest ranked anew within a second": fast is None
+            or max(fast["ranked_anew_ms"], default=0) <= 1000,
             f"at most {BYTES_LIMIT:,} bytes of ours a page": all(
                 one["bytes"] <= BYTES_LIMIT for one in screens.values()
             ),
@@ -208,37 +246,73 @@ def look(browser: Any, url: str, dataset: str, name: str, useful: str) -> tuple[
     return seconds, received.bytes.total()
 
 
-def key_to_picture(browser: Any, url: str, dataset: str) -> dict[str, float]:
-    """Milliseconds from a verdict's key until the next sample's picture is painted."""
+def one_by_one(browser: Any, url: str, dataset: str) -> Any:
+    """Suspects with one sample after the other, as soon as the first picture stands there."""
     page = new_page(browser, url)
     page.goto(f"{url}/suspects?suspects_show=undecided&dataset={quote(dataset)}")
-    page.get_by_test_id("exemplars").wait_for(timeout=120_000)
+    page.locator("[data-testid=bench][data-state=ready]").wait_for(timeout=120_000)
+    if page.get_by_test_id("confusion").count():
+        page.keyboard.press("t")  # cards come first
+    page.get_by_test_id("picture").wait_for(timeout=120_000)
+    return page
+
+
+def key_to_picture(browser: Any, url: str, dataset: str) -> dict[str, float]:
+    """Milliseconds from a verdict's key until the next sample's picture is painted."""
+    page = one_by_one(browser, url, dataset)
     page.wait_for_timeout(1500)
-    measure_one = """() => new Promise((resolve) => {
-        const find = (root) => {
-            for (const one of root.querySelectorAll('*')) {
-                if (one.dataset && one.dataset.testid === 'picture') return one;
-                const inside = one.shadowRoot && find(one.shadowRoot);
-                if (inside) return inside;
-            }
-            return null;
-        };
-        const before = find(document).src, began = performance.now();
-        const done = () => resolve(performance.now() - began);
-        const check = () => {
-            const image = find(document);
-            if (image && image.src !== before && image.complete && image.naturalWidth) done();
-            else requestAnimationFrame(check);
-        };
-        document.dispatchEvent(new KeyboardEvent('keydown', { key: 'q', bubbles: true }));
-        check();
-    })"""
     taken = []
     for _ in range(KEYS):
-        taken.append(page.evaluate(measure_one))
-        page.wait_for_timeout(250)
+        taken += page.evaluate(TO_PICTURE, [250])
     page.context.close()
     return {"median": round(statistics.median(taken), 1), "worst": round(max(taken), 1)}
+
+
+def fast_hand(browser: Any, url: str, dataset: str) -> dict[str, Any]:
+    """Milliseconds to the next picture of a fast hand, and of each request that ranked the rest anew."""
+    page = one_by_one(browser, url, dataset)
+    ranked: list[float] = []
+
+    def look_at(request: Any) -> None:
+        if request.url.endswith("/bench/progress") and request.response().json()["moved"] is not None:
+            ranked.append(round(request.timing["responseEnd"], 1))
+
+    page.on("requestfinished", look_at)
+    chance = random.Random(0)
+    taken = page.evaluate(TO_PICTURE, [chance.uniform(*GAPS_MS) for _ in range(FAST_KEYS)])
+    page.wait_for_timeout(QUIET_MS)
+    page.context.close()
+    found = {
+        "median": statistics.median(taken),
+        "p95": statistics.quantiles(taken, n=20)[-1],
+        "worst": max(taken),
+    }
+    return {name: round(one, 1) for name, one in found.items()} | {"ranked_anew_ms": ranked}
+
+
+def other_tab(browser: Any, url: str, dataset: str) -> dict[str, float]:
+    """Milliseconds from a verdict's key until its mark stands in another tab."""
+    pages = [one_by_one(browser, url, dataset) for _ in range(2)]
+    for page in pages:
+        page.keyboard.press("g")
+        page.get_by_test_id("tile").first.wait_for(timeout=120_000)
+    pages[1].wait_for_timeout(QUIET_MS)
+    theirs = set(pages[1].get_by_test_id("tile").evaluate_all("all => all.map((one) => one.dataset.sample)"))
+    chance, taken = random.Random(0), []
+    for _ in range(DECISIONS):
+        cursor = pages[0].locator(".tile.cursor")
+        sample = cursor.get_attribute("data-sample")
+        began = time.perf_counter()
+        pages[0].keyboard.press("q")
+        if sample in theirs:
+            pages[1].locator(f".tile[data-sample='{sample}']:not([data-decision=''])").wait_for(
+                timeout=120_000
+            )
+            taken.append(1000 * (time.perf_counter() - began))
+        pages[0].wait_for_timeout(chance.uniform(100, 1500))  # so that no rhythm of the tabs helps
+    for page in pages:
+        page.context.close()
+    return {"median": round(statistics.median(taken), 1), "worst": round(max(taken), 1), "marks": len(taken)}
 
 
 if __name__ == "__main__":

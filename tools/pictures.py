@@ -62,7 +62,8 @@ KEY_MS = 700
 ALL = """(root, name) => [...root.querySelectorAll("*")].flatMap((one) => [
   ...(one.matches(name) ? [one] : []), ...(one.shadowRoot ? all(one.shadowRoot, name) : [])])"""
 WHOLE = f"""() => {{ const all = {ALL};
-  return all(document, "img").every((one) => one.complete || one.getBoundingClientRect().top > innerHeight); }}"""
+  return all(document, "img").every((one) => one.complete || !one.getClientRects().length
+    || one.getBoundingClientRect().top > innerHeight); }}"""
 NEXT_CARD = f"""(before) => {{ const all = {ALL};
   return !all(document, ".picks").some((one) => one.dataset.samples === before); }}"""
 FILM, FILM_SIZE, FILM_WIDTH, FILM_CARDS = "cards.webp", (1180, 780), 960, 5

@@ -7,6 +7,7 @@ const JUDGE_ACTIONS = [
   { id: "class", key: "l", text: "type another number; Enter saves it, Esc leaves the field", when: (item) => item && "number" in item },
   { id: "save", key: "s", text: "save the labels as they are marked", when: (item) => item && item.chips },
   { id: "undo", key: "z", text: "undo your last answer", when: () => true },
+  { id: "colours", key: "l", text: "show or hide the classes in their colours", when: (item) => item && item.legend },
   { id: "large", key: "v", text: "the picture large; Esc closes", when: (item) => item && !item.layers },
 ];
 const JUDGE_FIXED = [["?", "this list"]];
@@ -80,22 +81,24 @@ class Judge {
       this.stage.replaceChildren(el("div", { class: "finished" }, [el("strong", { text: this.data.finished })]));
       return;
     }
-    const said = [
-      el("small", { text: this.progress }),
-      item.path ? el("p", { class: "path", text: item.path, title: item.path }) : null,
-      item.question ? el("div", { class: "mask-head", text: item.question }) : null,
+    const answer = [
       item.sides ? el("div", { class: "sides" }, item.sides.map((one) => this.side(one))) : null,
       item.chips ? this.chips(item) : null,
       "number" in item ? this.form(item.number) : null,
     ];
-    // What it is compared with stands below the photo, which is wider than high.
-    const seen = [
-      el("div", { class: "pane" }, this.picture(item)),
-      item.alike ? el("div", { class: "both" }, item.alike.map((one) => this.alike(one))) : null,
+    const said = [
+      el("small", { text: this.progress }),
+      item.path ? el("p", { class: "path", text: item.path, title: item.path }) : null,
+      item.question ? el("div", { class: "mask-head", text: item.question }) : null,
+      item.legend ? this.legend(item.legend) : null,
     ];
+    const pane = el("div", { class: "pane" }, this.picture(item));
+    // Beside samples to compare with, the answer stands below the photo, which is wider than high.
+    const [left, right] = item.alike
+      ? [[pane, el("div", { class: "answered" }, answer.filter(Boolean))], [...said, el("div", { class: "both" }, item.alike.map((one) => this.alike(one)))]]
+      : [[pane], [...said, ...answer]];
     this.stage.replaceChildren(el("div", { class: `judge ${item.alike ? "compared" : ""}` }, [
-      el("div", {}, seen.filter(Boolean)),
-      el("div", { class: "question" }, said.filter(Boolean)),
+      el("div", {}, left), el("div", { class: "question" }, right.filter(Boolean)),
     ]));
     // Who types one number after the other stays in the field; beside a suggestion keys come next.
     if (wasTyping && !item.sides) this.field?.focus();
@@ -109,11 +112,24 @@ class Judge {
     return open > 0 ? `${open.toLocaleString("en")} ${noun}${open === 1 ? "" : "s"} to check · sample ${this.item.sample}` : `Every ${noun} is checked; what follows is less suspicious.`;
   }
 
-  picture({ sample, layers, shape }) {
+  legend(classes) {
+    const rows = classes.map(({ name, colour }) => el("li", {}, [el("i", { style: `background:${colour}` }), el("span", { text: name })]));
+    const text = this.isPlain ? "Show the classes" : "Hide the classes";
+    return el("div", { class: "legend-of" }, [
+      el("ul", { class: "legend long", "aria-label": "Classes of this mask" }, rows), this.button("colours", text, () => this.showColours()),
+    ]);
+  }
+
+  showColours() {
+    this.isPlain = !this.isPlain;
+    this.draw();
+  }
+
+  picture({ sample, layers, colours, shape }) {
     const attributes = { src: this.server.image(sample, paneSide()), alt: `Sample ${sample}`, "data-testid": "picture" };
     if (layers) {
       const under = el("img", { class: "under-layers", ...attributes });
-      return [el("div", { class: "layers", style: `--shape:${shape[0]} / ${shape[1]}` }, [under, ...layers.map((path) => this.over(path))])];
+      return [el("div", { class: "layers", style: `--shape:${shape[0]} / ${shape[1]}` }, [under, ...[...(colours && !this.isPlain ? [colours] : []), ...layers].map((path) => this.over(path))])];
     }
     const image = el("img", { class: "picture", ...attributes });
     return [zoomable(image, "Show the picture large (V)", () => this.enlarge()), el("kbd", { text: this.keymap.shown("large") })];
@@ -145,7 +161,7 @@ class Judge {
       if (this.field.value === "") this.field.focus();
       else this.send({ name: this.data.typed, number: Number(this.field.value) });
     };
-    const label = el("label", {}, [el("kbd", { text: this.keymap.shown("class") }), el("span", { text: "Another number" }), this.field]);
+    const label = el("label", {}, [el("kbd", { text: this.keymap.shown("class") }), el("span", { text: number === null ? "The number that you see" : "Another number" }), this.field]);
     return el("form", { class: "typed", onsubmit: save }, [label, el("button", { class: "action", type: "submit" }, [el("span", { text: "Save this number" })])]);
   }
 
@@ -263,7 +279,7 @@ class Judge {
     const key = event.key.toLowerCase();
     const id = this.keymap.idOf(key);
     const chip = this.item?.chips?.findIndex((_, label, all) => this.chipKey(all.map(({ name }) => name), label) === key) ?? -1;
-    const others = { class: () => this.field.focus(), save: () => this.save(), undo: () => this.undo(), large: () => this.enlarge() };
+    const others = { class: () => this.field.focus(), save: () => this.save(), undo: () => this.undo(), large: () => this.enlarge(), colours: () => this.showColours() };
     if (key === "?") this.help();
     else if (chip >= 0) this.toggle(chip);
     else if (id && (id in others || this.item)) (others[id] || (() => this.answer(id)))();

@@ -125,6 +125,7 @@ class MaskBench {
         el("div", { class: "mask-head" }, of ? this.asked(names) : "No doubtful region"),
         standing ? el("div", { class: "standing", text: standing }) : null,
         closeUps,
+        this.region ? el("p", { class: "why", text: this.region.why }) : null,
         of > 1 ? el("div", { class: "region-list" }, rows) : null,
         el("p", { class: "known", text: this.data.note }),
       ]),

@@ -10,6 +10,7 @@ const VERIFY_ACTIONS = [
 const VERIFY_FIXED = [["?", "this list"]];
 const AHEAD = 8; // as many as the page leases (readers.LEASED_AHEAD)
 const BEAT_MS = 30000;
+const RECENT = 4; // of one's last verdicts, to see what was said
 
 // The given label is right: on the review bench that is "keep", so both have one key.
 const keyId = (verdicts, name) => (verdicts[name].takes === "class" ? "keep" : name);
@@ -21,6 +22,7 @@ class Verify {
   constructor(root) {
     this.items = [];
     this.done = new Set();
+    this.recent = []; // [item, verdict in words] of this window, the newest first
     this.last = null; // the reviewer's newest verdict, which undo takes back
     this.notice = new Notice();
     this.toldTens = 0;
@@ -43,6 +45,7 @@ class Verify {
 
   update(data) {
     const whose = JSON.stringify([data.reviewer, data.connection.dataset]);
+    if (whose !== this.whose) this.recent = [];
     const inView = whose === this.whose ? this.item : undefined;
     if (!this.last || whose !== this.whose) this.last = data.last;
     this.whose = whose;
@@ -144,6 +147,10 @@ class Verify {
             button("class", "Find a class", () => this.pickClass()), ...verdicts(false),
             button("undo", "Undo", () => this.undo()), actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys" }),
           ]),
+          this.recent.length ? el("h4", { class: "of-recent", text: "Your last verdicts" }) : null,
+          el("div", { class: "recent" }, this.recent.map(([one, text]) => el("figure", {}, [
+            el("img", { src: this.server.image(one.sample, 96), alt: `Sample ${one.sample}` }), el("figcaption", { text, title: text }),
+          ]))),
         ]),
       ]),
     );
@@ -178,6 +185,8 @@ class Verify {
     if (!item || performance.now() - this.refusedAt < STARTLED_MS) return;
     this.done.add(this.nameOf(item));
     this.items = this.items.filter((other) => other !== item);
+    const text = label === null ? this.data.verdicts[decision].button : this.data.classNames[label];
+    this.recent = [[item, text], ...this.recent].slice(0, RECENT);
     this.notice.hush();
     const saved = this.send(item, decision, label);
     this.draw();
@@ -214,6 +223,7 @@ class Verify {
   // The sample waits to be judged again, before those that follow it in the draw.
   comeBack(item) {
     this.done.delete(this.nameOf(item));
+    this.recent = this.recent.filter(([one]) => this.nameOf(one) !== this.nameOf(item));
     const others = this.items.filter((other) => this.nameOf(other) !== this.nameOf(item));
     this.items = [item, ...others];
     this.toldTens = Math.min(this.toldTens, Math.floor(this.judged / 10));

@@ -4,6 +4,7 @@ __all__ = [
     "before_after",
     "charts",
     "class_changes",
+    "contradicted",
     "curves",
     "demo",
     "downloads",

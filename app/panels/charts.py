@@ -39,6 +39,8 @@ SMALL, LARGE = 140, 220
 CONSENSUS = "Consensus"
 MOST_DIGITS, MOST_CLASSES, LABEL_PX = 24, 40, 120
 """Classes up to which a cell of the matrix has room for its number, classes it shows, and pixels of their names."""
+CELL_PX, LETTER_PX = 48, 6.5
+"""Pixels of a cell that has room for ``12 + 3 ✓``, and of a letter."""
 MARKED, OTHER = "#9a5bc4", "#8b949e"
 """Suspects or wrong labels, and what they are compared with. Orange and blue mean given and suggested."""
 TEAL = "#2a9d8f"
@@ -123,9 +125,16 @@ def move_chart(cells: pd.DataFrame, tones: Tones = LIGHT) -> Any:
     )
     layers = [boxes.add_params(pick)]
     if len(columns) <= MOST_DIGITS:
-        digits = base.transform_filter("datum.number > 0").mark_text(fontSize=SMALL_TEXT, cursor="pointer")
-        layers.append(digits.encode(text="text:N", color=alt.value(tones.ink)))
-    return alt.layer(*layers).properties(height=side)
+        # In a narrow window a cell has room for the sum alone.
+        said = alt.expr(f"width < {CELL_PX * len(columns)} ? datum.number : datum.text")
+        digits = base.transform_filter("datum.number > 0").mark_text(
+            text=said, fontSize=SMALL_TEXT, cursor="pointer"
+        )
+        layers.append(digits.encode(color=alt.value(tones.ink)))
+    # The last name above the columns leans over the edge.
+    beyond = 0 if angle == 0 else round(0.77 * min(LABEL_PX, LETTER_PX * len(columns[-1])))
+    padding = {"left": 5, "top": 5, "right": 5 + beyond, "bottom": 5}
+    return alt.layer(*layers).properties(height=side, padding=padding)
 
 
 def given_chart(points: pd.DataFrame) -> Any:

@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
-from app.panels import charts, curves, worst
+from app.panels import charts, contradicted, curves, worst
 from app.session import readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
@@ -75,7 +75,7 @@ def titled(sentence: str, view: View) -> str:
     return sentence
 
 
-def draw_agreement(view: View) -> None:
+def draw_agreement(dataset: Dataset, view: View) -> None:
     """Draw how alike the engines rank, and what weight each has."""
     summary = view.audit.summary
     names, correlations = summary.witnesses, summary.rank_correlations
@@ -98,6 +98,7 @@ def draw_agreement(view: View) -> None:
     matrix, words_of_it = st.columns([3, 2], gap="large")
     with words_of_it:
         st.markdown(plain(said))
+        contradicted.draw(dataset, view.audit, view.titles, view.table)
         choose_runs(view)
     matrix.altair_chart(
         charts.agreement_chart(
@@ -112,7 +113,7 @@ def draw_agreement(view: View) -> None:
 
 def pooled_sentence(weights: Mapping[str, float], names: Sequence[str]) -> str:
     """Say what the column of weights means; the numbers stand there."""
-    said = "Trust comes from one pool of the engines; the last column is the weight of each."
+    said = "Trust comes from one pool of the engines; the last column of the matrix is the weight of each."
     if any(name not in weights for name in names):
         said += " One without a weight learned from the labels and ranks only what no other judges."
     return said
@@ -332,7 +333,7 @@ with shown():
     if len(audit.summary.witnesses) > 1:
         with st.container(key="engines_part"):
             draw_parting(dataset, view)
-    draw_agreement(view)
+    draw_agreement(dataset, view)
     fold = st.expander(
         "Curves of each engine", key="engines_curves", icon=":material/show_chart:", on_change="rerun"
     )

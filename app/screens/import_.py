@@ -32,7 +32,8 @@ LAYOUTS = {
     "Masks, a class for each pixel": "street/\n  images/001.jpg\n  masks/001.png",
     "Numbers, one per image": "filepath,age\nimages/001.jpg,34\nimages/002.jpg,61",
     "Several classes per image": "filepath,labels\nimages/001.jpg,cat|dog\nimages/002.jpg,tree",
-    "What other tools wrote": ("COCO  CVAT  Label Studio  Labelbox\nHugging Face  WebDataset\nfiftyone:NAME"),
+    "Several people's answers": "filepath,ada,ben\nimages/001.jpg,cat,cat\nimages/002.jpg,dog,cat",
+    "What other tools wrote": "COCO  CVAT  Labelbox\nLabel Studio  WebDataset\nHugging Face  fiftyone:NAME",
 }
 IMAGE_SIZES = [None, 16, 28, 32, 64, 96, 128, 224]
 ALIKE_WORDS = {None: "ask", True: "are one class", False: "are classes of their own"}
@@ -58,7 +59,7 @@ def choose_source() -> tuple[object, Find] | None:
     folder_tab, upload_tab, path_tab = st.tabs(["A folder", "A zip or a table", "Path on this server"])
     with folder_tab:
         files = st.file_uploader(
-            "Drop a folder of pictures here, with all that lies in it, or choose it",
+            f"A folder of pictures, with all that lies in it; up to {allowed.max_upload_mb():,} MB a file",
             accept_multiple_files="directory",
             max_upload_size=allowed.max_upload_mb(),
             key="import_folder",
@@ -67,7 +68,7 @@ def choose_source() -> tuple[object, Find] | None:
         )
     with upload_tab:
         file = st.file_uploader(
-            "Drop a zip of class folders here, or a CSV, TSV, Excel or Parquet table",
+            f"A zip of class folders, or a CSV, TSV, Excel or Parquet table; up to {allowed.max_upload_mb():,} MB",
             type=list(allowed.UPLOAD_KINDS),
             max_upload_size=allowed.max_upload_mb(),
             key="import_file",
@@ -116,10 +117,9 @@ def _take_pick() -> None:
 def show_layouts() -> None:
     """Draw what a source may look like, for who has none ready."""
     st.caption("What it reads")
-    layouts = list(LAYOUTS.items())
-    for at in range(0, len(layouts), 3):
-        for column, (title, example) in zip(st.columns(3), layouts[at : at + 3], strict=False):
-            with column.container(border=True, height="stretch"):
+    with st.container(key="import_layouts"):
+        for title, example in LAYOUTS.items():
+            with st.container(border=True, height="stretch"):
                 st.markdown(f"**{title}**")
                 # Not st.code: it loads half a megabyte to colour these lines.
                 st.html(f'<pre class="layout">{html.escape(example)}</pre>')

@@ -62,11 +62,16 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
 
 
 def asked(dataset: Dataset, audit: Audit, sample_id: int) -> dict[str, Any]:
-    """A random sample as the screen shows it: its given outline alone."""
+    """A random sample as the screen shows it: what was given, its outline and its classes, and nothing else."""
     sample = ask(datasets.sample, dataset.id, sample_id)
     return {
-        "question": "Is the orange outline right?",
+        "question": "Are the outlines and their classes right?",
         "layers": [f"mask/{audit.id}/{sample_id}/{masks.GIVEN}.png"],
+        "colours": f"mask/{audit.id}/{sample_id}/{masks.CLASSES}.png",
+        "legend": [
+            {"name": dataset.class_names[label], "colour": colour}
+            for label, colour in masks.colours_of(dataset, sample_id)
+        ],
         "shape": (sample.original_width, sample.original_height),
     }
 

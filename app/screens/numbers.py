@@ -85,7 +85,8 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
     """The most suspicious numbers that nobody has decided on, beside all of them against what is predicted."""
     page = listed(dataset, audit, MOST_LISTED)
     waiting = page[page.decision.isna()]
-    bench, beside = st.columns([2.6, 1], gap="medium")
+    with st.container(key="numbers_beside"):
+        bench, beside = st.columns([2.6, 1], gap="medium")
     with beside:
         st.subheader("Given against predicted", anchor=False)
         chart = charts.given_chart(points(dataset, audit))

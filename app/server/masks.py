@@ -17,7 +17,7 @@ from auditor.catalog.db import ask
 from auditor.catalog.records import Dataset, Sample
 from auditor.ground.errors import NotFoundError
 from auditor.ground.vocabulary import SEGMENTATION
-from auditor.labels.masks import deciding, results
+from auditor.labels.masks import deciding, results, why
 from auditor.labels.masks.pixels import Region
 from auditor.pictures import cache
 from auditor.pictures.decoding import placed
@@ -99,8 +99,8 @@ def _at(mask: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
 
 
 def card(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The doubtful regions of one mask, those of most doubt first, with their boxes as shares of the picture, its
-    classes with their colours, and the decision that counts.
+    """The doubtful regions of one mask, those of most doubt first, with their boxes as shares of the picture, the
+    reason in words, its classes with their colours, and the decision that counts.
     """
     body = schema.read(bodies.Card, payload)
     dataset, sample = _sample(body.audit, body.sample)
@@ -108,12 +108,15 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
     given = np.asarray(results.given_masks(dataset)[body.sample])
     judged = int((given != IGNORED).sum())
     left, top, width, height = placed(sample.original_width, sample.original_height, dataset.height)
+    of_models = results.of_engines(reading.audit(body.audit))
+    said = [{name: np.asarray(values[body.sample]) for name, values in one.items()} for one in of_models]
     rows = []
     for one in regions:
         x1, y1, x2, y2 = one.box
         box = [(x1 - left) / width, (y1 - top) / height, (x2 - left) / width, (y2 - top) / height]
         about = {"number": one.number, "given": one.given, "suggested": one.suggested, "doubt": one.doubt}
-        rows.append(about | {"share": one.area / max(1, judged), "box": box})
+        reason = why.sentences(one, given, said, dataset.class_names)
+        rows.append(about | {"share": one.area / max(1, judged), "box": box, "why": reason})
     row = decisions.outcomes(dataset.id).get(body.sample)
     if row is not None and deciding.is_only_wrong(row):
         row = None  # it still waits for its right regions
@@ -123,14 +126,18 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
         "width": sample.original_width,
         "height": sample.original_height,
         "regions": rows,
-        "classes": [
-            {"label": one, "colour": "#" + OF_CLASSES[one].tobytes().hex()}
-            for one in np.unique(given[given != IGNORED]).tolist()
-        ],
+        "classes": [{"label": label, "colour": colour} for label, colour in colours_of(dataset, body.sample)],
         "decision": None if row is None else row.decision,
         "reviewer": None if row is None else row.reviewer,
         "taken": list(row.labels or []) if row is not None and is_of_this else None,
     }
+
+
+def colours_of(dataset: Dataset, sample_id: int) -> list[tuple[int, str]]:
+    """(class, its colour as ``#rrggbb``) of the classes that a mask was given."""
+    given = np.asarray(results.given_masks(dataset)[sample_id])
+    found = np.unique(given[given != IGNORED]).tolist()
+    return [(label, "#" + OF_CLASSES[label].tobytes().hex()) for label in found]
 
 
 def strongest_first(regions: Sequence[Region]) -> list[Region]:

@@ -30,12 +30,20 @@ def draw(pages: Mapping[str, Sequence[st.Page]]) -> None:
 
 def tell_palette() -> None:
     """A button for the palette of Ctrl + K (``palette.js``), with what it knows as data: the datasets, (number,
-    name) of the chosen one's classes, and (screen, field of its address, what precedes a number) for a sample.
+    name) of the chosen one's classes, and of its samples how many there are, (screen, field of its address, what
+    precedes a number) and where their pictures lie.
     """
     name = st.session_state.get(state.CHOSEN)
     dataset = None if name is None else readers.dataset(name)
     of_others = None if dataset is None else state.PAGE_OF.get(dataset.task)
-    known = {
+    of_samples = {}
+    if dataset is not None:
+        place = readers.connection(dataset)
+        of_samples = {
+            "samples": dataset.num_samples,
+            "picture": "{base}/bench/image/{dataset}/SAMPLE?size=128&v={version}&t={token}".format_map(place),
+        }
+    known = of_samples | {
         "base": readers.base_path(),
         "dataset": name,
         "datasets": [row.name for row in readers.all_datasets()],

@@ -117,6 +117,13 @@ def open_finished(page: Any, server: Server) -> None:
     page.get_by_text("Every suspect here is checked.").wait_for(timeout=WAIT_MS)
 
 
+def open_palette(page: Any, server: Server) -> None:
+    open_page(page, server, f"engines?{OLDER}")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("12")
+    page.locator("dialog.palette .pictured img").first.wait_for(timeout=WAIT_MS)
+
+
 STATES = {
     "grid": open_grid,
     "key sheet": open_keys,
@@ -124,6 +131,7 @@ STATES = {
     "import preview": open_import_preview,
     "Verify done": open_verified,
     "finished queue": open_finished,
+    "palette": open_palette,
 }
 """What a screen becomes after some clicks, and how one gets there."""
 

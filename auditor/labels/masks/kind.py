@@ -24,7 +24,7 @@ from auditor.ground.wording import plural
 from auditor.kind import Said, Suspects
 from auditor.labels.masks import exporting, pixels
 from auditor.labels.masks.deciding import masks_to_train_on
-from auditor.labels.masks.results import given_masks, masks_file, verdicts
+from auditor.labels.masks.results import given_masks, masks_file, of_engines, verdicts
 from auditor.labels.others import Others
 from auditor.pictures.masks import IGNORED
 from auditor.pictures.sources import split_turn
@@ -96,10 +96,7 @@ class Masks(Others):
     def settle(self, audit: Audit, dataset: Dataset) -> None:
         """Combine what the engines say about every pixel; store verdicts, scores and the audit's summary."""
         given = given_masks(dataset)
-        said = [
-            {key: arrays.array(audit.id, name, key) for key in ("predicted", "predicted_prob", "given_prob")}
-            for name in audit.engines
-        ]
+        said = of_engines(audit)
         suggested, doubt = np.empty_like(given), np.empty_like(given)
         num, num_classes = len(given), len(dataset.class_names)
         class_trust = np.empty((num, num_classes), np.float32)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.catalog.records import Dataset
+from auditor.catalog.records import Audit, Dataset
 from auditor.ground.files import load_array
 from auditor.pictures import cache
 from auditor.pictures.masks import cache_name
@@ -52,3 +53,13 @@ def verdicts(audit_id: int) -> Verdicts:
     """
     names = ("suggested", "doubt", "class_trust")
     return Verdicts(**{name: arrays.array(audit_id, TOGETHER, name) for name in names})
+
+
+def of_engines(audit: Audit) -> list[dict[str, NDArray[Any]]]:
+    """By engine its ``predicted`` class, ``predicted_prob`` and ``given_prob``, each (N, S, S), mapped from disk.
+
+    Raises:
+        NotFoundError: they are gone.
+    """
+    names = ("predicted", "predicted_prob", "given_prob")
+    return [{name: arrays.array(audit.id, engine, name) for name in names} for engine in audit.engines]

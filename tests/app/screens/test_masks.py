@@ -34,7 +34,12 @@ def test_masks__a_random_sample_is_judged_without_a_suggestion(audited_masks: Au
     asked = asked_of(app)
     item = asked["items"][0]
     assert (item["sample"], item["draw"]) == (first, draw)
-    assert [layer.split("/")[-1] for layer in item["layers"]] == ["given.png"]
+    assert [layer.split("/")[-1] for layer in [*item["layers"], item["colours"]]] == [
+        "given.png",
+        "classes.png",
+    ]
+    assert {one["name"] for one in item["legend"]} <= set(dataset.class_names)
+    assert len({one["colour"] for one in item["legend"]}) == len(item["legend"]) > 0
     answers = {one["button"]: one["name"] for one in asked["actions"]}
     for sample, button in ((first, "It is wrong"), (second, "It is right")):
         said = {"draw": draw, "sample": sample, "decision": answers[button], "reviewer": "ada"}

@@ -1,0 +1,19 @@
+"""How much each engine contradicts, counted by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from app.panels import contradicted
+
+
+def test_contradictions__counts_shares_of_the_labeled_and_what_people_checked() -> None:
+    given = np.array([0, 0, 1, 1, -1])
+    predicted = {"one": np.array([1, 0, 0, 1, 1]), "other": np.array([1, 0, 1, 0, 0])}
+    right, wrong = np.zeros(5, bool), np.zeros(5, bool)
+    wrong[[0, 1]], right[3] = True, True
+    found = contradicted.contradictions(predicted, given, right, wrong).to_dict("records")
+    assert found == [
+        {"engine": "one", "contradicts": 0.5, "alone": 0.25, "checked": 1, "wrong": 1},
+        {"engine": "other", "contradicts": 0.5, "alone": 0.25, "checked": 2, "wrong": 1},
+    ]

@@ -1,0 +1,35 @@
+"""Ctrl + K: sections, pictures of samples, and where one goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import WAIT_MS, Server, open_page
+from tests.browser.test_review import OLDER
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+
+def test_palette__finds_screens_classes_and_samples_with_their_pictures(
+    browser: Any, running: Server
+) -> None:
+    page = browser.new_context().new_page()
+    open_page(page, running, f"engines?{OLDER}")
+    page.keyboard.press("Control+k")
+    palette = page.get_by_role("dialog", name="Go to")
+    palette.wait_for(timeout=WAIT_MS)
+    assert palette.get_by_role("heading").all_inner_texts() == ["Screens", "Datasets", "Suspects of a class"]
+    page.keyboard.type("12")
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('dialog.palette img')].length > 1"
+        " && [...document.querySelectorAll('dialog.palette img')].every((one) => one.naturalWidth > 0)",
+        timeout=WAIT_MS,
+    )
+    names = palette.get_by_role("button").all_inner_texts()
+    assert names == ["#12", "#120", "#121", "#122", "#123", "#124"]
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/suspects*", timeout=WAIT_MS)
+    page.locator('[data-testid=card][data-sample="120"]').wait_for(timeout=WAIT_MS)

@@ -24,7 +24,7 @@ from auditor.backbones import own_features as tables_of_features
 from auditor.catalog import audits, datasets, jobs, reading, records, removal
 from auditor.catalog import scores as scoring
 from auditor.catalog.db import ask, session
-from auditor.experiments import before_after
+from auditor.experiments import BeforeAfter, train_before_and_after
 from auditor.ground.errors import (
     AuditFailedError,
     ExportRefusedError,
@@ -568,7 +568,7 @@ class Dataset:
         audit_id: int | None = None,
         on: str | None = None,
         progress: bool | OnProgress = True,
-    ) -> before_after.BeforeAfter:
+    ) -> BeforeAfter:
         """Train on given and on cleaned labels and compare on verified rows, ``on`` as in ``audit``.
 
         See ``before_after``.
@@ -577,7 +577,7 @@ class Dataset:
             AuditFailedError: too few verified rows, or nothing changes any label that is trained on.
         """
         with watching(progress) as heard:
-            return before_after.before_after(
+            return train_before_and_after(
                 self.name,
                 seeds=tuple(range(_whole("seeds", seeds))),
                 preset=preset,

@@ -808,12 +808,12 @@ def compare(
     """
     from auditor.bridges import engine_bridge
     from auditor.cli import output
-    from auditor.experiments import before_after
+    from auditor.experiments import train_before_and_after
 
     refuse(name, "compare")
     fields = engine_bridge.options_of([f"cross_entropy.{text}" for text in settings])
     with output.step_progress() as progress:
-        result = before_after.before_after(
+        result = train_before_and_after(
             name,
             seeds=tuple(range(seeds)),
             options=fields.get("cross_entropy"),

@@ -63,9 +63,9 @@ def _audit(job: Job, tell: Reporter) -> None:
 
 def _compare(job: Job, tell: Reporter) -> dict[str, Any]:
     """``preset``, ``device``, ``policy``, ``max_fdr``, ``audit_id``."""
-    from auditor.experiments import before_after
+    from auditor.experiments import train_before_and_after
 
-    found = before_after.before_after(job.name, on_ready=tell.about, on_progress=tell, **job.arguments)
+    found = train_before_and_after(job.name, on_ready=tell.about, on_progress=tell, **job.arguments)
     return {
         "sentence": found.sentence,
         "is_clear": found.difference.is_clear,

@@ -23,7 +23,7 @@ from auditor.catalog import audits, datasets, reading
 from auditor.catalog.db import ask, damaged_value
 from auditor.catalog.records import Audit, Dataset
 from auditor.cli.options import echo
-from auditor.experiments.before_after import BeforeAfter
+from auditor.experiments import BeforeAfter
 from auditor.ground.errors import AuditFailedError, AuditorError, CatalogBusyError
 from auditor.ground.progress import OnProgress, Progress
 from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION

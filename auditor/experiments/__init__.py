@@ -1,3 +1,5 @@
 """Trainings that answer a question: does cleaning help?"""
 
-__all__ = ["before_after"]
+from auditor.experiments.before_after import BeforeAfter, train_before_and_after
+
+__all__ = ["BeforeAfter", "train_before_and_after"]

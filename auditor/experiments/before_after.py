@@ -59,7 +59,7 @@ class BeforeAfter:
         return self.difference.sentence
 
 
-def before_after(
+def train_before_and_after(
     dataset_name: str,
     *,
     seeds: tuple[int, ...] = (0, 1, 2),

@@ -77,17 +77,17 @@ def epochs_trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.usefixtures("decided")
 def test_before_after__stopped_goes_on_where_it_was(epochs_trained: list[int]) -> None:
-    whole = before_after.before_after("digits", seeds=(0, 1), options=FAST)
+    whole = before_after.train_before_and_after("digits", seeds=(0, 1), options=FAST)
     assert epochs_trained == [6, 6, 6, 6]
     assert kept("compare") == []
     epochs_trained.clear()
     with pytest.raises(AuditFailedError, match="Stopped after 2 of 4 trainings; start the same again"):
-        before_after.before_after("digits", seeds=(0, 1), options=FAST, on_progress=stop_at(2.4))
+        before_after.train_before_and_after("digits", seeds=(0, 1), options=FAST, on_progress=stop_at(2.4))
     assert epochs_trained == [6, 6, 3]
     assert kept("compare") == [".checkpoint", ".inputs", ".inputs", ".npz", ".npz"]
     epochs_trained.clear()
     seen: list[Progress] = []
-    again = before_after.before_after("digits", seeds=(0, 1), options=FAST, on_progress=seen.append)
+    again = before_after.train_before_and_after("digits", seeds=(0, 1), options=FAST, on_progress=seen.append)
     assert sum(epochs_trained) <= 4 + 6  # the third epoch's checkpoint may not have been written
     assert len(epochs_trained) == 2
     assert again == whole
@@ -99,15 +99,15 @@ def test_before_after__another_question_takes_nothing_over(
     decided: Digits, epochs_trained: list[int]
 ) -> None:
     with pytest.raises(AuditFailedError, match="Stopped after 1 of 2"):
-        before_after.before_after("digits", seeds=(0,), options=FAST, on_progress=stop_at(1.5))
+        before_after.train_before_and_after("digits", seeds=(0,), options=FAST, on_progress=stop_at(1.5))
     sample_id = int(np.flatnonzero(decided.is_wrong)[-1])
     decisions.decide(1, sample_id, "exclude", reviewer="ada")
     epochs_trained.clear()
-    before_after.before_after("digits", seeds=(0,), options=FAST)
+    before_after.train_before_and_after("digits", seeds=(0,), options=FAST)
     # The given labels are the same as before, the cleaned ones are not.
     assert epochs_trained == [6]
     epochs_trained.clear()
-    before_after.before_after("digits", seeds=(0,), options=FAST | {"epochs": 5})
+    before_after.train_before_and_after("digits", seeds=(0,), options=FAST | {"epochs": 5})
     assert epochs_trained == [5, 5]
 
 

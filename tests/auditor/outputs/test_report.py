@@ -96,7 +96,7 @@ def test_before_after__cleaning_many_wrong_labels_helps(audited: tuple[Digits, i
         if int(sample_id) not in held:
             label = int(digits.true_labels[sample_id])
             decisions.decide(1, int(sample_id), "relabel", label=label, reviewer="ada")
-    result = before_after.before_after("digits", seeds=(0,), options=FAST)
+    result = before_after.train_before_and_after("digits", seeds=(0,), options=FAST)
     assert result.num_held_out == 99  # what has no true class judges nobody, and is left out once cleaned
     assert result.num_changed == sum(int(i) not in held for i in np.flatnonzero(digits.is_wrong)) + 1
     assert result.by_seed[0][2] >= result.by_seed[0][1] - 0.05
@@ -109,10 +109,10 @@ def test_before_after__cleaning_many_wrong_labels_helps(audited: tuple[Digits, i
 def test_before_after__refuses_to_conclude_from_nothing(audited: tuple[Digits, int]) -> None:
     digits, _ = audited
     with pytest.raises(AuditFailedError, match="0 verified rows are too few to compare"):
-        before_after.before_after("digits", seeds=(0,), options=FAST)
+        before_after.train_before_and_after("digits", seeds=(0,), options=FAST)
     verify_truthfully(digits, 60)
     with pytest.raises(AuditFailedError, match="No decision changes a label"):
-        before_after.before_after("digits", seeds=(0,), options=FAST)
+        before_after.train_before_and_after("digits", seeds=(0,), options=FAST)
 
 
 def test_compare__says_before_training_how_little_differs(audited: tuple[Digits, int], run: Run) -> None:
@@ -134,7 +134,7 @@ def test_before_after__compares_what_an_automatic_export_would_hold(
     draw = verify_truthfully(digits, 200)
     settle.settle(audit_id)
     told: list[str] = []
-    result = before_after.before_after(
+    result = before_after.train_before_and_after(
         "digits", seeds=(0,), options=FAST, policy="auto", max_fdr=0.5, on_ready=told.append
     )
     summary = export.export("digits", tmp_path / "out.csv", policy="auto", max_fdr=0.5)
@@ -144,4 +144,4 @@ def test_before_after__compares_what_an_automatic_export_would_hold(
     assert result.num_changed == summary.num_automatic > 0
     assert told[0].startswith(f"{result.num_changed} training label")
     with pytest.raises(ExportRefusedError, match="The policy .auto. needs a bound"):
-        before_after.before_after("digits", options=FAST, policy="auto")
+        before_after.train_before_and_after("digits", options=FAST, policy="auto")

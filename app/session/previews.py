@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from auditor.importing import imports, staging
+from auditor.importing import Preview, preview_folder, preview_source
 from auditor.pictures.cache import picture_of
 from auditor.pictures.decoding import ImageError
 from auditor.pictures.sources import (
@@ -27,7 +27,7 @@ ROWS_LOOKED_AT = 5_000
 class Look:
     """What a source holds."""
 
-    preview: imports.Preview
+    preview: Preview
     pictures: list[tuple[str, bytes]]
     """(given label, PNG or JPEG) of the first images that can be read."""
 
@@ -38,13 +38,13 @@ def look(source: str, options: Mapping[str, Any]) -> Look:
     Raises:
         ImportRefusedError: the source cannot be read at all.
     """
-    seen = imports.preview(source, **options)
+    seen = preview_source(source, **options)
     return Look(seen, _pictures(source, options))
 
 
 def _pictures(source: str, options: Mapping[str, Any]) -> list[tuple[str, bytes]]:
     found: list[tuple[str, bytes]] = []
-    with staging.preview_folder() as folder:
+    with preview_folder() as folder:
         opened = open_source(source, SourceOptions(**options), folder / "files")
         rows = _one_a_class(opened.rows())
         for row, payload in zip(rows, opened.payloads(row.location for row in rows), strict=False):

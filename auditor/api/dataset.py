@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sqlmodel import Session
 
+from auditor import importing
 from auditor import kind as kinds
 from auditor.api.watching import watching
 from auditor.audits import budgets, plan, usual_features, worker
@@ -36,7 +37,6 @@ from auditor.ground.errors import (
 from auditor.ground.names import Names
 from auditor.ground.progress import OnProgress, Progress
 from auditor.ground.wording import did_you_mean, plural
-from auditor.importing import imports
 from auditor.jobs import KINDS
 from auditor.outputs import report as reports
 from auditor.pictures import cache
@@ -744,7 +744,7 @@ def import_dataset(
 ) -> Dataset:
     """Import a source and return its handle; options as in ``imports.import_dataset``."""
     with watching(progress) as heard:
-        imports.import_dataset(source, name=name, progress=heard, **options)
+        importing.import_dataset(source, name=name, progress=heard, **options)
     return Dataset(name)
 
 

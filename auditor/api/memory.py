@@ -25,7 +25,7 @@ from auditor.api.watching import watching
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.progress import OnProgress
 from auditor.ground.settings import settings
-from auditor.importing import imports
+from auditor.importing import import_dataset
 from auditor.pictures.decoding import plain_pixels
 from auditor.pictures.sources import SPLITS
 
@@ -148,7 +148,7 @@ def _import_saved(dataset: Any, *, name: str, **options: Any) -> None:
     folder = _new_folder()
     try:
         dataset.save_to_disk(folder / "dataset")
-        imports.import_dataset(folder / "dataset", name=name, **options)
+        import_dataset(folder / "dataset", name=name, **options)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -174,7 +174,7 @@ def from_dataframe(
     try:
         with _utf8("a cell of the table"):
             frame.to_csv(folder / "table.csv", index=False)
-        imports.import_dataset(
+        import_dataset(
             folder / "table.csv",
             name=name,
             path_column=path_column,
@@ -212,7 +212,7 @@ def _import_pictures(
             raise ImportRefusedError(
                 f"images and labels differ in number ({len(labels)} labels); give one each."
             )
-        imports.import_dataset(folder / "images.parquet", name=name, label_column="label", **options)
+        import_dataset(folder / "images.parquet", name=name, label_column="label", **options)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

@@ -163,16 +163,16 @@ def import_command(source: str, name: str, as_json: bool, dry_run: bool, **optio
     save_to_disk or fiftyone:NAME; or the address of one: s3://, gs://, https://.
     """
     from auditor.cli import output
-    from auditor.importing import imports
+    from auditor.importing import BadRowsError, import_dataset, preview_source
 
     if dry_run:
         options = {one: value for one, value in options.items() if one not in NOT_OF_SOURCES}
-        output.preview(imports.preview(source, **options), as_json=as_json)
+        output.preview(preview_source(source, **options), as_json=as_json)
         return
     try:
         with output.step_progress() as progress:
-            report = imports.import_dataset(source, name=name, progress=progress, **options)
-    except imports.BadRowsError as error:
+            report = import_dataset(source, name=name, progress=progress, **options)
+    except BadRowsError as error:
         if error.count > 1:  # a single one is in the error's own line
             output.problems(error.problems, error.count)
         raise

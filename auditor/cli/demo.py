@@ -29,7 +29,7 @@ from auditor.cli import output
 from auditor.ground.errors import ExportRefusedError
 from auditor.ground.settings import settings
 from auditor.ground.vocabulary import LEVELS
-from auditor.importing import imports
+from auditor.importing import import_dataset
 from auditor.outputs import export
 from auditor.results import arrays, settle, statements
 from auditor.review import blind, drawing
@@ -88,7 +88,7 @@ def run(*, out: Path | None = None, engines: Sequence[str] | None = None, force:
     digits = _write_digits(folder)
     watch.lap(f"wrote {len(digits.true_labels):,} digits, {digits.is_wrong.sum()} with a wrong label")
     with output.step_progress() as progress:
-        imports.import_dataset(digits.source, name=name, image_size=SIDE, progress=progress)
+        import_dataset(digits.source, name=name, image_size=SIDE, progress=progress)
     watch.lap("imported them")
     audit_id = plan.plan(name, engines, preset=PRESET, seed=SEED)
     plan.start(audit_id)
@@ -129,7 +129,7 @@ def prepare() -> None:
         ImportRefusedError: a dataset of the demo's name is there.
     """
     digits = _write_digits(settings().home / "demo" / NAME)
-    imports.import_dataset(digits.source, name=NAME, image_size=SIDE)
+    import_dataset(digits.source, name=NAME, image_size=SIDE)
 
 
 def _free_name() -> str:

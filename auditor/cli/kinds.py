@@ -39,10 +39,10 @@ def _work(job: Job, tell: Reporter) -> dict[str, Any] | None:
 
 def _import(job: Job, tell: Reporter) -> dict[str, Any]:
     """``source``, ``options`` of ``import_dataset``."""
-    from auditor.importing import imports
+    from auditor.importing import import_dataset
 
     try:
-        found = imports.import_dataset(
+        found = import_dataset(
             job.arguments["source"], name=job.name, progress=tell, **job.arguments["options"]
         )
     except KeyboardInterrupt as error:

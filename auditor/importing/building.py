@@ -220,7 +220,7 @@ def read_rows(
             sets=table,
             members=meant.members,
         )
-    found = class_names.meaning(source.info, counted, merge=merge, joined=joined)
+    found = class_names.meaning_of_names(source.info, counted, merge=merge, joined=joined)
     if found.question is not None:
         raise found.question
     left_out = _several(source.info, given, numbers, found.several, rows, problems)

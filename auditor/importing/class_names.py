@@ -72,7 +72,7 @@ class Meaning:
     """What has to be answered before an import."""
 
 
-def meaning(
+def meaning_of_names(
     info: SourceInfo, counts: Mapping[str, int], *, merge: bool | None = None, joined: bool = False
 ) -> Meaning:
     """Return what the names mean that occur ``counts`` times each.

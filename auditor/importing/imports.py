@@ -60,7 +60,15 @@ from auditor.pictures.sources import (
 )
 from auditor.work import executors, ray_pool
 
-__all__ = ["BadRowsError", "ImportReport", "Preview", "Problem", "Progress", "import_dataset", "preview"]
+__all__ = [
+    "BadRowsError",
+    "ImportReport",
+    "Preview",
+    "Problem",
+    "Progress",
+    "import_dataset",
+    "preview_source",
+]
 
 IMAGE_SIZES = range(8, 1025)
 MOST_LETTERS = 1_000
@@ -122,7 +130,7 @@ class Preview:
         return [*tree_lines(found), *self.left_out, *([sure] if self.because else [])]
 
 
-def preview(source: str | Path, **options: Any) -> Preview:
+def preview_source(source: str | Path, **options: Any) -> Preview:
     """Read a source's rows and its first images' headers; nothing is registered.
 
     Takes the options of ``import_dataset`` that concern the source (``SourceOptions``).
@@ -159,7 +167,7 @@ def preview(source: str | Path, **options: Any) -> Preview:
         counts = said_by.counts(counts)
         meant = names_of_classes.Meaning(notes=said_by.notes, question=said_by.question)
     else:
-        meant = names_of_classes.meaning(
+        meant = names_of_classes.meaning_of_names(
             opened.info, counts, merge=wanted.merge_classes, joined=wanted.joined_classes
         )
     for name, parts in meant.several.items():

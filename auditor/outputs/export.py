@@ -40,7 +40,7 @@ from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.tables import quoted
 from auditor.ground.vocabulary import ACTIONS, DISPUTED, EXCLUDE, EXCLUDING, KEEP, MULTILABEL, RELABEL
 from auditor.ground.wording import plural
-from auditor.importing import class_names
+from auditor.importing import meaning_of_names
 from auditor.outputs import found_again
 from auditor.pictures import cache
 from auditor.pictures.sources import NO_PLACE, Rewritable, SourceOptions, open_source, printable
@@ -535,7 +535,7 @@ class _Meanings:
     def _read(self, label: str) -> str:
         if not (name := normal(label)):
             return ""
-        meant = class_names.meaning(self._source.info, {name: 1}, joined=True)
+        meant = meaning_of_names(self._source.info, {name: 1}, joined=True)
         return meant.called.get(name, name) or ""
 
 

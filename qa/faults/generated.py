@@ -516,7 +516,7 @@ def sources(luck: random.Random, place: Path) -> None:
     if luck.random() < 0.1:
         more["true_label_column"] = example(HEADERS, luck)
     with one_line():
-        imports.preview(source, **more)
+        imports.preview_source(source, **more)
     with one_line():
         imports.import_dataset(source, name="x", workers=1, skip_bad=luck.random() < 0.4, **more)
         command("status", "x")

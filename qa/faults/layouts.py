@@ -107,7 +107,7 @@ def layouts(luck: random.Random, place: Path) -> None:
         if victim.is_file() and not victim.is_symlink():
             damaged(victim, luck)
     with one_line():
-        imports.preview(source, **more)
+        imports.preview_source(source, **more)
     with one_line():
         imports.import_dataset(source, name="x", workers=1, skip_bad=luck.random() < 0.4, **more)
         command("status", "x")

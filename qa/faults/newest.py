@@ -162,7 +162,7 @@ def numbers(luck: random.Random, place: Path) -> None:
     if kind != "folders":
         more["label_column"] = luck.choice(["age", "age", "age", "path", "nothing", ""])
     with one_line():
-        imports.preview(source, **more)
+        imports.preview_source(source, **more)
     with one_line():
         imports.import_dataset(source, name="x", workers=1, skip_bad=luck.random() < 0.3, **more)
         _used(luck, place)
@@ -257,7 +257,7 @@ def masks(luck: random.Random, place: Path) -> None:
             more["class_names"] = place / "names.txt"
         more["ignore_index"] = luck.choice([None, 0, 1, 255, 65_535])
     with one_line():
-        imports.preview(source, **more)
+        imports.preview_source(source, **more)
     with one_line():
         imports.import_dataset(source, name="x", workers=1, skip_bad=luck.random() < 0.4, **more)
         command("status", "x", "--json")

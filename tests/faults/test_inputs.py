@@ -28,7 +28,7 @@ from auditor.ground.files import written_whole
 from auditor.ground.settings import settings
 from auditor.ground.tables import quoted, read_table, unquoted
 from auditor.ground.wording import visible
-from auditor.importing.imports import import_dataset, preview
+from auditor.importing.imports import import_dataset, preview_source
 from auditor.pictures import cache
 from auditor.pictures.sources import UnreadableError, ordered_class_names, read_bytes
 from tests.auditor.catalogs import add_dataset
@@ -222,7 +222,7 @@ def test_preview__a_pipe_in_place_of_a_file_holds_nobody_up(
     file = next(source.rglob(pattern))
     file.unlink()
     os.mkfifo(file)
-    assert is_whole_or_one_line(lambda: preview(source))
+    assert is_whole_or_one_line(lambda: preview_source(source))
 
 
 def test_import__a_zip_member_without_a_name_is_passed_over(home: Path, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from auditor.catalog import audits, datasets, reading
 from auditor.catalog.db import ask, session
 from auditor.cli.commands import cli
 from auditor.ground.errors import ExportRefusedError, ImportRefusedError
-from auditor.importing.imports import import_dataset, preview
+from auditor.importing.imports import import_dataset, preview_source
 from auditor.outputs import export, report
 from auditor.pictures import cache
 from auditor.results import settle
@@ -100,7 +100,8 @@ def test_import__reads_the_same_answers_from_every_kind_of_file(
     import_dataset(tmp_path / "lists.parquet", name="lists", annotators=["answers"])
     assert labels("lists", {f"answers {at}": who for at, who in enumerate(NAMES, start=1)}) == wide
     assert (
-        preview(tmp_path / "wide.csv", annotators=NAMES).counts["0"] == (said[list(NAMES)] == "0").sum().sum()
+        preview_source(tmp_path / "wide.csv", annotators=NAMES).counts["0"]
+        == (said[list(NAMES)] == "0").sum().sum()
     )
 
 

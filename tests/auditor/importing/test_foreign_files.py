@@ -55,7 +55,7 @@ def test_import__a_parquet_that_aborts_its_library_is_one_line(run: Run, home: P
         "or leave it out."
     ]
     with pytest.raises(ImportRefusedError, match="breaks down"):
-        imports.preview(source)
+        imports.preview_source(source)
     assert not list((home / "datasets").iterdir())
 
 

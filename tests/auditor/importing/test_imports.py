@@ -18,7 +18,7 @@ from auditor.ground.errors import ImportRefusedError
 from auditor.ground.settings import settings
 from auditor.importing import imports
 from auditor.importing.building import Builder, read_rows
-from auditor.importing.imports import BadRowsError, ImportReport, Progress, import_dataset, preview
+from auditor.importing.imports import BadRowsError, ImportReport, Progress, import_dataset, preview_source
 from auditor.importing.pool import CHUNK
 from auditor.importing.staging import RowFile
 from auditor.outputs import export
@@ -445,7 +445,7 @@ def test_preview__says_what_an_import_would_do_and_registers_nothing(tmp_path: P
     rows[4] = (rows[4][0], "")
     (tmp_path / rows[6][0]).write_bytes(b"")
     source = write_csv(tmp_path / "l.csv", ("path", "label"), [*rows, ("images/none.png", "1")])
-    found = preview(source)
+    found = preview_source(source)
     assert (found.kind, found.num_rows, found.image_size) == ("table", 30, SIDE)
     assert found.class_names == list("0123456789")
     assert found.counts[""] == 1

@@ -8,7 +8,7 @@ import pytest
 
 from auditor.catalog import datasets, db
 from auditor.ground.errors import ImportRefusedError
-from auditor.importing.imports import BadRowsError, import_dataset, preview
+from auditor.importing.imports import BadRowsError, import_dataset, preview_source
 from tests.auditor.sample_pictures import write_csv, write_images, write_parquet
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -30,7 +30,7 @@ def test_import_dataset__a_wrong_root_is_one_problem(tmp_path: Path, prefix: str
         import_dataset(source, name="lost", skip_bad=True)
     assert str(caught.value).startswith(f"l.csv: {text}. ")
     assert [problem.text for problem in caught.value.problems] == [text]
-    seen = preview(source)
+    seen = preview_source(source)
     assert ([problem.text for problem in seen.problems], seen.num_problems) == ([text], 1)
 
 
@@ -38,7 +38,7 @@ def test_import_dataset__some_missing_images_are_named_one_by_one(tmp_path: Path
     rows = write_images(tmp_path, 3)
     (tmp_path / rows[0][0]).unlink()
     (tmp_path / rows[2][0]).unlink()
-    seen = preview(write_csv(tmp_path / "l.csv", ("path", "label"), rows))
+    seen = preview_source(write_csv(tmp_path / "l.csv", ("path", "label"), rows))
     assert [problem.row for problem in seen.problems] == [2, 4]
 
 
@@ -83,7 +83,7 @@ def test_import_dataset__what_names_of_classes_mean(
     tmp_path: Path, labels: list[str], remarks: list[str], classes: list[str]
 ) -> None:
     source = labelled(tmp_path, labels)
-    assert preview(source).notes == remarks
+    assert preview_source(source).notes == remarks
     found = import_dataset(source, name="remarks", workers=1)
     assert found.notes[1:] == remarks
     with db.session() as session:
@@ -95,7 +95,7 @@ def test_import_dataset__several_labels_of_an_image_are_no_class(tmp_path: Path,
     source = labelled(tmp_path, ["cat", "dog", several, several])
     with pytest.raises(BadRowsError, match=r"has several labels \((cat, dog|dog, cat)\)"):
         import_dataset(source, name="a")
-    assert preview(source).num_problems == 2
+    assert preview_source(source).num_problems == 2
     found = import_dataset(source, name="a", skip_bad=True)
     assert (found.num_samples, found.num_classes, found.num_skipped) == (2, 2, 2)
     assert import_dataset(source, name="b", joined_classes=True).num_classes == 3
@@ -120,7 +120,7 @@ def test_import_dataset__names_that_look_alike_are_asked_about(tmp_path: Path, o
     with pytest.raises(ImportRefusedError, match=r"look alike: 'cat' \(2\)") as caught:
         import_dataset(source, name="a")
     assert caught.value.field == "merge_classes"
-    assert "look alike" in str(preview(source).question)
+    assert "look alike" in str(preview_source(source).question)
     assert import_dataset(source, name="a", merge_classes=True).num_classes == 2
     assert import_dataset(source, name="b", merge_classes=False).num_classes == 3
 
@@ -128,11 +128,11 @@ def test_import_dataset__names_that_look_alike_are_asked_about(tmp_path: Path, o
 def test_preview__declared_classes_are_believed(tmp_path: Path) -> None:
     names = ["none", "cat", "Cat", "d", "e", "f", "g", "h", "i", "j"]
     source = write_parquet(tmp_path / "p.parquet", names=names, hugging_face=True)
-    assert preview(source).notes == ["'cat' and 'Cat' look alike: two classes?"]
+    assert preview_source(source).notes == ["'cat' and 'Cat' look alike: two classes?"]
 
 
 def test_import_dataset__one_class_is_refused_at_once(tmp_path: Path) -> None:
     source = labelled(tmp_path, ["cat", "cat", ""])
     with pytest.raises(ImportRefusedError, match=r"has one class only, 'cat' \(2 images\)") as caught:
         import_dataset(source, name="a")
-    assert preview(source).question == str(caught.value)
+    assert preview_source(source).question == str(caught.value)

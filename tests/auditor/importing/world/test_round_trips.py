@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from auditor.ground.errors import ExportRefusedError
-from auditor.importing.class_names import meaning
+from auditor.importing.class_names import meaning_of_names
 from auditor.importing.imports import import_dataset
 from auditor.outputs.export import export, export_tree
 from auditor.pictures.sources import Source, SourceOptions, open_here
@@ -57,7 +57,7 @@ def _meant(opened: Source, options: Mapping[str, Any]) -> dict[int, Meant]:
     """What an import makes of the labels of a source."""
     found = read_all(opened)
     counts = Counter(meant.label for meant in found.values() if meant.label)
-    called = meaning(opened.info, counts, merge=options.get("merge_classes")).called
+    called = meaning_of_names(opened.info, counts, merge=options.get("merge_classes")).called
     return {
         number: replace(meant, label=called.get(meant.label, meant.label) if meant.label else meant.label)
         for number, meant in found.items()

@@ -17,7 +17,7 @@ from auditor.cli.commands import cli
 from auditor.ground.errors import AuditFailedError, ExportRefusedError, ImportRefusedError, ReviewError
 from auditor.ground.names import Names
 from auditor.ground.vocabulary import MULTILABEL
-from auditor.importing.imports import import_dataset, preview
+from auditor.importing.imports import import_dataset, preview_source
 from auditor.labels.sets import exporting
 from auditor.labels.sets.kind import KIND
 from auditor.labels.sets.results import found, set_in, text_of
@@ -54,7 +54,12 @@ def decide(name: str, file: str, decision: str, labels: list[str] | None = None)
 @pytest.mark.parametrize("form", FORMS)
 def test_import__reads_sets_in_every_form_and_writes_them_again_in_it(tmp_path: Path, form: str) -> None:
     source = tagged.write_source(tmp_path / "source", form, SETS)
-    assert preview(source, task=MULTILABEL).counts == {"": form in JOINED, "bar": 3, "disc": 3, "ring": 2}
+    assert preview_source(source, task=MULTILABEL).counts == {
+        "": form in JOINED,
+        "bar": 3,
+        "disc": 3,
+        "ring": 2,
+    }
     report = import_dataset(source, name="a", task=MULTILABEL, workers=1)
     assert report.num_classes == 3
     expected: dict[str, list[str] | None] = {f"{i}.png": names for i, names in enumerate(SETS)}

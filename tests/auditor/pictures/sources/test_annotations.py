@@ -19,7 +19,7 @@ from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset
 from auditor.ground.errors import AuditorError, ExportRefusedError, ImportRefusedError
-from auditor.importing.imports import BadRowsError, import_dataset, preview
+from auditor.importing.imports import BadRowsError, import_dataset, preview_source
 from auditor.outputs import export
 from auditor.pictures import cache
 from auditor.pictures.sources.labelbox import Labelbox
@@ -157,7 +157,7 @@ def test_annotations__come_in_and_go_out_in_their_form(
     cleaned = tmp_path / f"cleaned{source.suffix}"
     summary = export.export("set", cleaned)
     assert (summary.num_relabel, summary.num_exclude) == (1, 1)
-    found = preview(cleaned, class_names=names)
+    found = preview_source(cleaned, class_names=names)
     assert [row.label for row in found.first_rows] == ["dog", "dog", "cat", "cat", "dog"]
     assert images[3] not in cleaned.read_text()
 
@@ -281,7 +281,9 @@ def test_label_studio__json_min_keeps_what_several_people_answered(
     written = json.loads((tmp_path / "out.json").read_text())
     assert [one["annotator"] for one in written if one["image"] == images[0]] == [1, 2, None]
     assert [one["choice"] for one in written if one["image"] == images[0]] == ["cat", "cat", "dog"]
-    assert {row.filepath: row.label for row in preview(tmp_path / "out.json").first_rows}[images[0]] == "dog"
+    assert {row.filepath: row.label for row in preview_source(tmp_path / "out.json").first_rows}[
+        images[0]
+    ] == "dog"
 
 
 def labelbox_row(number: int, path: str, answers: dict[str, str]) -> dict[str, Any]:
@@ -385,7 +387,7 @@ def test_export__a_form_that_the_set_did_not_come_in_is_refused(
 def test_annotations__a_damaged_file_is_one_line(tmp_path: Path, name: str, text: str, says: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(ImportRefusedError, match=says) as refused:
-        preview(tmp_path / name)
+        preview_source(tmp_path / name)
     assert "\n" not in str(refused.value)
 
 
@@ -433,7 +435,7 @@ def test_coco__what_no_image_can_be_blamed_for_is_refused(
 ) -> None:
     file = changed_coco(tmp_path, images, part, 1, changes)
     with pytest.raises(ImportRefusedError, match=rf"coco\.json: .*{says}"):
-        preview(file)
+        preview_source(file)
 
 
 @pytest.mark.parametrize(
@@ -545,7 +547,7 @@ def test_parquet__a_repository_of_hugging_face_keeps_its_splits(
         table = pa.table({"image": cells, "label": [0, 1] * (len(part) // 2)})
         pq.write_table(table, tmp_path / "hub" / "data" / f"{split}-00000-of-00001.parquet")
     import_dataset(tmp_path / "hub", name="set")
-    found = preview(tmp_path / "hub")
+    found = preview_source(tmp_path / "hub")
     assert [row.split for row in found.first_rows] == ["train"] * 4 + ["validation"] * 2
     assert found.num_problems == 0
 
@@ -616,4 +618,4 @@ def test_boxes__a_box_that_cannot_be_cut_names_its_row(
 
 def test_boxes__of_another_file_are_refused(tmp_path: Path, images: list[str]) -> None:
     with pytest.raises(ImportRefusedError, match="is no COCO file with boxes"):
-        preview(write_jsonl(tmp_path, images), boxes=True)
+        preview_source(write_jsonl(tmp_path, images), boxes=True)

@@ -23,7 +23,7 @@ from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset
 from auditor.ground.errors import ExportRefusedError, ImportRefusedError, VerificationError
-from auditor.importing.imports import import_dataset, preview
+from auditor.importing.imports import import_dataset, preview_source
 from auditor.outputs import export
 from auditor.pictures import cache
 from auditor.pictures.sources import SourceOptions, open_here
@@ -143,9 +143,9 @@ def test_container__comes_in_and_goes_out_in_its_form(
     )
     summary = export.export("set", out, as_source=True)
     assert (summary.num_relabel, summary.num_exclude) == (1, 1)
-    found = preview(out, class_names=named)
+    found = preview_source(out, class_names=named)
     assert [row.label for row in found.first_rows] == CLEANED
-    before = [row.split for row in preview(source, class_names=named).first_rows]
+    before = [row.split for row in preview_source(source, class_names=named).first_rows]
     assert [row.split for row in found.first_rows] == before[:3] + before[4:]
     read = READERS[write](out)
     assert [(label, note) for label, note in read] == [(1, "n0"), (1, "n1"), (0, "n2"), (0, "n4"), (1, "n5")]
@@ -192,7 +192,7 @@ def test_tar__with_class_folders_is_read_as_a_folder(home: Path, tmp_path: Path)
             archive.addfile(header, io.BytesIO(picture(n)))
     import_dataset(tmp_path / "photos.tar.gz", name="set")
     assert imported("set").class_names == CLASSES
-    assert [row.filepath for row in preview(tmp_path / "photos.tar.gz").first_rows][:2] == [
+    assert [row.filepath for row in preview_source(tmp_path / "photos.tar.gz").first_rows][:2] == [
         "cat/0.png",
         "dog/1.png",
     ]
@@ -217,7 +217,7 @@ def test_tar__a_link_in_it_is_refused(tmp_path: Path, kind: bytes) -> None:
         link = tarfile.TarInfo("dog/1.png")
         link.type, link.linkname = kind, "/etc/passwd"
         archive.addfile(link)
-    problems = preview(tmp_path / "photos.tar").problems
+    problems = preview_source(tmp_path / "photos.tar").problems
     assert [str(problem) for problem in problems] == ["dog/1.png: is a link or no file; pack the file itself"]
 
 
@@ -226,7 +226,7 @@ def test_tar__a_shard_names_the_files_that_leave_it(home: Path, tmp_path: Path, 
     with tarfile.open(source, "a") as archive:
         for name in ("../x.png", "/etc/x.cls"):
             archive.addfile(tarfile.TarInfo(name))
-    problems = [str(problem) for problem in preview(source).problems]
+    problems = [str(problem) for problem in preview_source(source).problems]
     why = "leaves the archive (an absolute path or '..'); pack the folder again"
     assert problems == [f"set.tar: ../x.png: {why}", f"set.tar: /etc/x.cls: {why}"]
     import_dataset(source, name="set", class_names=names, skip_bad=True)
@@ -247,7 +247,7 @@ def test_tar__cut_between_two_files_is_no_shorter_archive(tmp_path: Path, kept: 
     damaged = data[:kept] if kept else data[:1536] + b"\xff" + data[1537:]
     source.write_bytes(damaged)
     with pytest.raises(ImportRefusedError, match="it is cut off or damaged"):
-        preview(source)
+        preview_source(source)
 
 
 def test_export__a_source_that_changed_is_refused(home: Path, tmp_path: Path, names: Path) -> None:
@@ -311,7 +311,7 @@ def test_container__damaged_is_one_line(
     source = write(tmp_path)
     damage(source)
     with pytest.raises(ImportRefusedError, match=says) as refused:
-        preview(source)
+        preview_source(source)
     assert "\n" not in str(refused.value)
 
 

@@ -20,7 +20,7 @@ import pytest
 
 from auditor.ground import apart, files
 from auditor.ground.errors import ImportRefusedError
-from auditor.importing.imports import preview
+from auditor.importing.imports import preview_source
 from auditor.pictures.sources import (
     Problem,
     Source,
@@ -189,7 +189,7 @@ def test_parquet__several_columns_of_labels_are_asked_about(tmp_path: Path) -> N
 def test_preview__splits_that_differ_in_case_are_one(tmp_path: Path) -> None:
     for split in ("Train", "test", "train"):
         write_folder(tmp_path / "set" / split, 10)
-    found = preview(tmp_path / "set")
+    found = preview_source(tmp_path / "set")
     assert {split: sum(counts.values()) for split, counts in found.splits.items()} == {
         "Train": 20,
         "test": 10,

@@ -22,7 +22,7 @@ from PIL import Image
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.ground.errors import ImportRefusedError
-from auditor.importing.imports import BadRowsError, import_dataset, preview
+from auditor.importing.imports import BadRowsError, import_dataset, preview_source
 from auditor.outputs import export
 from auditor.pictures import cache
 from auditor.pictures.decoding import ORIENTATION
@@ -257,7 +257,7 @@ def test_address__an_image_that_is_gone_names_its_row(home: Path, tmp_path: Path
 )
 def test_address__that_cannot_be_opened_is_one_line(store: str, source: str, says: str) -> None:
     with pytest.raises(ImportRefusedError, match=says) as refused:
-        preview(source)
+        preview_source(source)
     assert "\n" not in str(refused.value)
 
 
@@ -306,7 +306,7 @@ def hostile(web: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_web__another_server_is_not_followed_to(home: Path, web: str, hostile: str) -> None:
     refused = rf"^127\.0\.0\.1 sends to another place \({web}/photos/labels\.csv\); name that address"
     with pytest.raises(ImportRefusedError, match=refused):
-        preview(f"{hostile}/away.csv")
+        preview_source(f"{hostile}/away.csv")
     (said,) = RemoteTree(hostile).read(["away.csv"])
     assert "sends to another place" in str(said)
 
@@ -361,7 +361,7 @@ def test_web__a_file_without_its_length_or_shorter_than_it_says_is_one_line(
 ) -> None:
     monkeypatch.setattr(Hostile, "says", says)
     with pytest.raises(ImportRefusedError, match=told) as refused:
-        preview(f"{hostile}/x.{kind}")
+        preview_source(f"{hostile}/x.{kind}")
     assert "\n" not in str(refused.value)
 
 

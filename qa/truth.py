@@ -309,7 +309,7 @@ class Owner:
             "" if cleaned.get(i) == -1 else names[cleaned.get(i, int(label))] for i, label in enumerate(given)
         ]
         same("cleaned labels, ledger and table", expected, [row["cleaned_label"] for row in table])
-        previewed, _ = export.preview("it")
+        previewed, _ = export.preview_export("it")
         same(
             "counts of the export",
             (summary.num_keep, summary.num_relabel, summary.num_exclude),

@@ -16,7 +16,7 @@ from app.session import readers, sign_in, words
 from app.session.words import plain
 from auditor import jobs
 from auditor.catalog.records import Dataset
-from auditor.outputs import export
+from auditor.outputs import quoted
 from auditor.review import log as decision_log
 
 WANTED = "export_wanted"
@@ -74,7 +74,7 @@ def log_csv(dataset: Dataset, log: pd.DataFrame) -> bytes:
     for column in ("given_label", "label"):
         table[column] = named(table[column], dataset.class_names)
     for column in table.select_dtypes(include=["object", "string"]).columns:
-        table[column] = table[column].map(lambda cell: export.quoted(cell) if isinstance(cell, str) else cell)
+        table[column] = table[column].map(lambda cell: quoted(cell) if isinstance(cell, str) else cell)
     return table.to_csv(index=False).encode("utf-8")
 
 

@@ -10,7 +10,7 @@ from app.session import readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.catalog.records import Audit, Dataset
-from auditor.outputs.report import conflict_sentence
+from auditor.outputs import conflict_sentence
 from auditor.results import queues, statements
 from auditor.statistics import Interval, NoiseRate, shared_sentence
 

@@ -15,7 +15,7 @@ from app.session.failures import shown
 from app.session.words import plain
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.errors import AuditorError
-from auditor.outputs import export
+from auditor.outputs import ExportSummary, preview_export
 from auditor.review import decisions
 from auditor.review import log as decision_log
 
@@ -49,7 +49,7 @@ def choose_policy() -> tuple[str, float | None]:
     return policy, float(bound)
 
 
-def told(summary: export.ExportSummary) -> str:
+def told(summary: ExportSummary) -> str:
     """Return what changes, in one line that names no zero."""
     if summary.num_keep == summary.num_rows:
         return f"No label changes: all {summary.num_rows:,} stay as they are."
@@ -82,7 +82,7 @@ def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit:
     """
     audit_id = audit.id if audit else None
     try:
-        summary, rows = export.preview(
+        summary, rows = preview_export(
             dataset.name, policy=policy, max_fdr=max_fdr, audit_id=audit_id, rows=READ
         )
     except AuditorError as error:
@@ -92,7 +92,7 @@ def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit:
             st.markdown(f":material/info: {plain(str(error))} What people decided can be exported now.")
             state.link("verify", "Verify random samples", ":material/fact_check:")
         policy, max_fdr = "reviewed", None
-        summary, rows = export.preview(
+        summary, rows = preview_export(
             dataset.name, policy=policy, max_fdr=None, audit_id=audit_id, rows=READ
         )
     st.markdown(told(summary))
@@ -124,7 +124,7 @@ def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit:
         )
 
 
-def draw_cards(dataset: Dataset, summary: export.ExportSummary, rows: pd.DataFrame) -> None:
+def draw_cards(dataset: Dataset, summary: ExportSummary, rows: pd.DataFrame) -> None:
     """The changes as cards, the most frequent first: the label before, the label after, and their pictures."""
     with st.container(key="export_cards"):
         for place, (before, after, number) in enumerate(summary.pairs[:CARDS]):

@@ -38,7 +38,7 @@ from auditor.ground.names import Names
 from auditor.ground.progress import OnProgress, Progress
 from auditor.ground.wording import did_you_mean, plural
 from auditor.jobs import KINDS
-from auditor.outputs import report as reports
+from auditor.outputs import write_report
 from auditor.pictures import cache
 from auditor.results import arrays, class_changes, new_classes, own_models, ranking
 from auditor.results import statements as saying
@@ -592,7 +592,7 @@ class Dataset:
 
     def report(self, path: str | Path, *, audit_id: int | None = None, force: bool = False) -> None:
         """Write one self-contained HTML page for people who did not run the audit."""
-        reports.write_report(self.name, Path(path), audit_id=audit_id, force=force)
+        write_report(self.name, Path(path), audit_id=audit_id, force=force)
 
     def to_datalab(self, audit_id: int | None = None) -> pd.DataFrame:
         """Our columns under the names of cleanlab's ``Datalab.get_issues("label")``, one row a sample.

@@ -494,16 +494,16 @@ def annotators(table: Path, out: Path | None, as_json: bool, **given: Any) -> No
     thinks of the pictures.
     """
     from auditor.cli import output
-    from auditor.outputs import annotated
+    from auditor.outputs import answers_of_dataset, read_annotated, write_annotated
 
     force = given.pop("force")
     if not table.exists() and not given["annotators"] and out is None:
-        output.annotators(annotated.of_dataset(str(table), top=given["top"]), None, None, as_json=as_json)
+        output.annotators(answers_of_dataset(str(table), top=given["top"]), None, None, as_json=as_json)
         return
-    found = annotated.annotated(table, **given)
+    found = read_annotated(table, **given)
     if out is not None:
         with writing(out):
-            annotated.write(found, out, force=force)
+            write_annotated(found, out, force=force)
     elsewhere = out is not None and out.absolute().parent != table.absolute().parent
     folder = str(table.absolute().parent) if elsewhere else None
     output.annotators(found.summary, None if out is None else str(out), folder, as_json=as_json)
@@ -834,10 +834,10 @@ def compare(
 def report(name: str, out: Path, audit_id: int | None, force: bool, as_json: bool) -> None:
     """Write one self-contained HTML page on NAME for people who did not run the audit."""
     from auditor.cli import output
-    from auditor.outputs import report as reports
+    from auditor.outputs import write_report
 
     with writing(out), output.step_progress() as progress:
-        reports.write_report(name, out, audit_id=audit_id, force=force, progress=progress)
+        write_report(name, out, audit_id=audit_id, force=force, progress=progress)
     output.done(f"{out}: written.", {"out": str(out)}, as_json=as_json)
 
 

@@ -30,7 +30,7 @@ from auditor.ground.errors import ExportRefusedError
 from auditor.ground.settings import settings
 from auditor.ground.vocabulary import LEVELS
 from auditor.importing import import_dataset
-from auditor.outputs import export
+from auditor.outputs import export_table
 from auditor.results import arrays, settle, statements
 from auditor.review import blind, drawing
 
@@ -100,7 +100,7 @@ def run(*, out: Path | None = None, engines: Sequence[str] | None = None, force:
     num_flags, hits, precision_at_errors = _say_what_was_found(audit_id, digits)
     policy, max_fdr = _policy(audit_id)
     target = out or folder / "digits-cleaned.csv"
-    summary = export.export(name, target, policy=policy, max_fdr=max_fdr, force=True)
+    summary = export_table(name, target, policy=policy, max_fdr=max_fdr, force=True)
     watch.lap(f"exported with --policy {policy}" + (f" --max-fdr {max_fdr}" if max_fdr else ""))
     click.echo(summary.sentence)
     after = _say_what_export_did(target, digits)

@@ -81,9 +81,9 @@ def _export(job: Job, tell: Reporter) -> dict[str, Any]:
     out = settings().job_folder(job.id) / job.arguments["file"]
     chosen = {"audit_id": job.arguments["audit_id"], "progress": tell}
     if out.suffix == ".html":
-        from auditor.outputs import report
+        from auditor.outputs import write_report
 
-        report.write_report(job.name, out, force=True, **chosen)
+        write_report(job.name, out, force=True, **chosen)
         return {"sentence": "The report is written."}
     chosen |= {key: job.arguments[key] for key in ("policy", "max_fdr") if key in job.arguments}
     return {"sentence": kind.of(reading.dataset(job.name)).download(job.name, out, **chosen).sentence}

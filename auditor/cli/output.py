@@ -28,7 +28,7 @@ from auditor.ground.errors import AuditFailedError, AuditorError, CatalogBusyErr
 from auditor.ground.progress import OnProgress, Progress
 from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION
 from auditor.ground.wording import duration, kind_of_labels, percent, plural
-from auditor.outputs.report import conflict_sentence
+from auditor.outputs import conflict_sentence
 from auditor.pictures.sources import printable
 from auditor.results import arrays, own_models, progress, settle, statements
 from auditor.review import blind, decisions, drawing

@@ -25,7 +25,7 @@ from auditor.experiments.paired import Difference
 from auditor.ground.errors import AuditFailedError
 from auditor.ground.progress import OnProgress
 from auditor.ground.wording import plural
-from auditor.outputs import export
+from auditor.outputs import preview_export
 from auditor.results import comparison
 from auditor.review import verifying
 from auditor.work import executors
@@ -160,7 +160,7 @@ def _cleaned(
     dataset: Dataset, given: NDArray[np.int64], policy: str, max_fdr: float | None, audit_id: int | None
 ) -> NDArray[np.int64]:
     """The labels (N,) that an export would hold; -1 where it has none."""
-    _, changed = export.preview(
+    _, changed = preview_export(
         dataset.name, policy=policy, max_fdr=max_fdr, audit_id=audit_id, rows=dataset.num_samples
     )
     labels, index = given.copy(), {name: label for label, name in enumerate(dataset.class_names)}

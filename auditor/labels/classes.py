@@ -27,8 +27,7 @@ from auditor.ground.vocabulary import (
 )
 from auditor.kind import Said, plain_rows
 from auditor.labels.usual import Usual
-from auditor.outputs import export
-from auditor.outputs.export import ExportSummary
+from auditor.outputs import ExportSummary, export_table, export_tree, export_zip
 from auditor.results import arrays
 
 COLUMNS = (
@@ -163,14 +162,14 @@ class Classes(Usual):
     ) -> ExportSummary:
         """Write a table, a folder of classes where ``out`` has no ending, or the source once more."""
         if out.suffix or as_source:
-            return export.export(name, out, force=force, as_source=as_source, **choices)
-        return export.export_tree(name, out, links=links, **choices)
+            return export_table(name, out, force=force, as_source=as_source, **choices)
+        return export_tree(name, out, links=links, **choices)
 
     def download(self, name: str, out: Path, **choices: Any) -> ExportSummary:
         """Write a table, or the folder of classes as a zip."""
         if out.suffix == ".zip":
-            return export.export_zip(name, out, **choices)
-        return export.export(name, out, force=True, **choices)
+            return export_zip(name, out, **choices)
+        return export_table(name, out, force=True, **choices)
 
 
 def _named(dataset: Dataset, page: pd.DataFrame) -> pd.DataFrame:

@@ -37,7 +37,7 @@ class Annotated:
     """pictures, answers, alpha, classes, annotators, dependent and ask_first, as plain values."""
 
 
-def annotated(
+def read_annotated(
     path: str | os.PathLike[str],
     *,
     annotators: Sequence[str] = (),
@@ -92,7 +92,7 @@ def annotated(
     return Annotated(Path(path), table, summary)
 
 
-def of_dataset(name: str, audit_id: int | None = None, top: int = 20) -> dict[str, Any]:
+def answers_of_dataset(name: str, audit_id: int | None = None, top: int = 20) -> dict[str, Any]:
     """``Annotated.summary`` of a dataset's answers, with what its newest audit says of the pictures.
 
     Raises:
@@ -113,7 +113,7 @@ def of_dataset(name: str, audit_id: int | None = None, top: int = 20) -> dict[st
     return stored | {"ask_first": [one | {"picture": samples[one["row"]].filepath} for one in first]}
 
 
-def write(found: Annotated, out: str | os.PathLike[str], *, force: bool = False) -> None:
+def write_annotated(found: Annotated, out: str | os.PathLike[str], *, force: bool = False) -> None:
     """Write the table as CSV; import it with the column ``consensus`` as its labels.
 
     Raises:

@@ -110,7 +110,7 @@ class _Sources:
     """Of annotators whose answers stand in no column of the user's."""
 
 
-def export(
+def export_table(
     dataset_name: str,
     out: Path,
     *,
@@ -157,7 +157,7 @@ def export(
     return summary
 
 
-def preview(
+def preview_export(
     dataset_name: str,
     *,
     policy: str = "reviewed",
@@ -471,9 +471,9 @@ def _check_folders(dataset: Dataset) -> None:
 def _write_source(sources: _Sources, out: Path) -> ExportSummary:
     """Return what the dataset was imported from, with cleaned labels and without excluded images."""
     dataset = sources.dataset
-    source = reopened(dataset, out)
+    source = reopened_source(dataset, out)
     samples = list(reading.samples(dataset.id))
-    found = found_again.find(dataset, source, samples)
+    found = found_again.find_again(dataset, source, samples)
     num_lost = dataset.num_samples - len(found.places)
     if num_lost:
         raise ExportRefusedError(
@@ -539,7 +539,7 @@ class _Meanings:
         return meant.called.get(name, name) or ""
 
 
-def reopened(dataset: Dataset, out: Path) -> Any:
+def reopened_source(dataset: Dataset, out: Path) -> Any:
     """Return the source, opened again to be written to ``out``.
 
     Raises:
@@ -600,7 +600,9 @@ def _original(dataset: Dataset, sample: Sample, moved: dict[int, str]) -> Path:
         if moved or dataset.source_kind not in found_again.ROW_SOURCES:
             raise
         samples = list(reading.samples(dataset.id))
-        moved |= found_again.find(dataset, open_source(dataset.source, _options(dataset)), samples).places
+        moved |= found_again.find_again(
+            dataset, open_source(dataset.source, _options(dataset)), samples
+        ).places
         if sample.sample_id not in moved:
             raise
     return _original(dataset, sample, moved)

@@ -30,7 +30,7 @@ class FoundAgain:
     """Whether pictures were compared; else samples are known by the paths of their files."""
 
 
-def find(dataset: Dataset, source: Source, samples: Iterable[Sample]) -> FoundAgain:
+def find_again(dataset: Dataset, source: Source, samples: Iterable[Sample]) -> FoundAgain:
     """The samples among the rows of ``source``, which is the dataset's own, opened again.
 
     A source of files knows its images by their paths. A row of one that holds them is a sample's where it shows the

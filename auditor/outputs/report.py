@@ -62,7 +62,7 @@ def _of_classes(standing: statements.Standing, progress: OnProgress | None) -> R
         conflicts=_conflicts(said.conflicts, dataset.class_names),
         error_probability_is_guess=audit.summary.error_probability_is_guess,
         suggestion_is_calibrated=bool(audit.summary.suggestion_is_calibrated),
-        annotators=annotated.of_dataset(dataset.name, audit.id) if dataset.annotators else None,
+        annotators=annotated.answers_of_dataset(dataset.name, audit.id) if dataset.annotators else None,
         notes=_notes(audit, said),
     )
 

@@ -110,7 +110,7 @@ class ReportInput:
     correlations: Sequence[tuple[str, Sequence[float | None]]] = ()
     """Rank correlation of every engine, by title, with every one in the same order; None where nobody can tell."""
     annotators: Mapping[str, Any] | None = None
-    """What several annotators' answers say (``annotated.of_dataset``)."""
+    """What several annotators' answers say (``annotated.answers_of_dataset``)."""
     comparison: Comparison | None = None
     """The newest one before and after cleaning, where there is any."""
     conflicts: Sequence[Conflict] = ()

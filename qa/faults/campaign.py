@@ -149,12 +149,12 @@ def kill_export(luck: random.Random, place: Path) -> None:
     from auditor.outputs import export
 
     out = place / "out" / luck.choice(["a.csv", "a.parquet", "a.tsv"])
-    export.export("first", out)
+    export.export_table("first", out)
     before = out.read_bytes()
-    killed(lambda: _do(export.export, "first", out, force=True), luck.randrange(1, 500))
+    killed(lambda: _do(export.export_table, "first", out, force=True), luck.randrange(1, 500))
     if out.read_bytes() != before and out.suffix != ".parquet":
         raise FaultError("wrong", "half an export")
-    export.export("first", out.with_name("b.csv"))
+    export.export_table("first", out.with_name("b.csv"))
     no_litter(out.parent)
     table = pd.read_parquet(out) if out.suffix == ".parquet" else pd.read_csv(out, sep=None, engine="python")
     if len(table) != NUM:

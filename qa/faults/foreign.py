@@ -250,7 +250,7 @@ def moved(luck: random.Random, place: Path) -> None:
                 raise FaultError("wrong", f"{kind}: {sample.filepath} shows another picture")
     out = place / f"out{source.suffix}"
     with one_line():
-        told = export.export(name, out, as_source=True).sentence
+        told = export.export_table(name, out, as_source=True).sentence
         root = None if kind == "parquet" else str(place / "set")
         opened = open_source(out, SourceOptions(root=root))
         found = [row for row in opened.rows() if isinstance(row, SourceRow)]

@@ -21,8 +21,7 @@ from auditor.ground.tables import SEPARATORS, quoted
 from auditor.ground.vocabulary import ACTIONS, DISPUTED, EXCLUDE, KEEP, RELABEL
 from auditor.ground.wording import plural
 from auditor.labels.sets.results import decided_set, found, given_set, text_of
-from auditor.outputs import export as outputs
-from auditor.outputs import found_again
+from auditor.outputs import check_files, find_again, is_one_file, reopened_source, write_tree
 from auditor.pictures.sources import printable, read_set, set_text, sign_of
 from auditor.review import decisions
 
@@ -158,7 +157,7 @@ def _tree(cleaned: _Cleaned, out: Path, ticker: Ticker) -> Exported:
             yield sample, [names[label] for label in labels or ()]
             ticker.at(done)
 
-    outputs.write_tree(cleaned.dataset, out, placed())
+    write_tree(cleaned.dataset, out, placed())
     left = f" {plural(nowhere, 'picture')} without a class are in no folder." if nowhere else ""
     return _summed(cleaned, actions, left)
 
@@ -166,8 +165,8 @@ def _tree(cleaned: _Cleaned, out: Path, ticker: Ticker) -> Exported:
 def _source(cleaned: _Cleaned, out: Path) -> Exported:
     """Write what the dataset was imported from, with cleaned sets and without excluded images."""
     dataset, names = cleaned.dataset, cleaned.dataset.class_names
-    source = outputs.reopened(dataset, out)
-    again = found_again.find(dataset, source, cleaned.samples)
+    source = reopened_source(dataset, out)
+    again = find_again(dataset, source, cleaned.samples)
     if num_lost := dataset.num_samples - len(again.places):
         raise ExportRefusedError(
             f"{dataset.source} changed since it was imported: {num_lost:,} of "
@@ -195,9 +194,9 @@ def _source(cleaned: _Cleaned, out: Path) -> Exported:
         if action != KEEP:
             touched.append(sample)
     if not again.by_picture:
-        found_again.check_files(dataset, touched)
+        check_files(dataset, touched)
     outcomes = ["" if number is None else outcome[number] for number in again.samples]
-    writing = written_whole if outputs.is_one_file(dataset.source) else folder_written_whole
+    writing = written_whole if is_one_file(dataset.source) else folder_written_whole
     with writing(out) as beside:
         source.write_again(beside, outcomes, names)
     few = ", ".join(map(printable, conflicts[:MOST_NAMED]))

@@ -47,7 +47,7 @@ def test_postgres__import_to_export(
     changes = [(sample_id, "relabel", label) for sample_id, label in suggestions(page)]
     batch = decisions.decide_many(dataset_id, changes, reviewer="ada", audit_id=audit_id)
     decisions.undo_batch(dataset_id, batch, "ada")
-    export.export("digits", tmp_path / "out.csv", policy="reviewed")
+    export.export_table("digits", tmp_path / "out.csv", policy="reviewed")
     written = pd.read_csv(tmp_path / "out.csv", dtype=str)
     assert written.action.value_counts().to_dict() == {"keep": 119, "relabel": 1}
     assert written.cleaned_label[3] == "7"

@@ -62,7 +62,7 @@ def test_export__is_read_by_fiftyone_with_all_that_it_wrote(
     decisions.decide(dataset.id, 1, "relabel", label=NAMES.index("owl"), reviewer="ada")
     decisions.decide(dataset.id, 3, "exclude", reviewer="ada")
     out = source.with_stem("out")
-    export.export("set", out)
+    export.export_table("set", out)
 
     read = database.Dataset.from_dir(
         dataset_type=form, data_path=str(source.parent / "data"), labels_path=str(out), progress=False, **more

@@ -78,7 +78,7 @@ def test_pull__tags_and_labels_come_back_once(
     assert len(decisions.log_frame(1)) == len(log)
     assert at(pushed, 3, "ground_truth.label") == "zebra"  # listed, not taken, not touched
     assert set(at(pushed, 1, "tags")) >= {"exclude", "look at this"}
-    export.export("digits", tmp_path / "out.csv")
+    export.export_table("digits", tmp_path / "out.csv")
     table = pd.read_csv(tmp_path / "out.csv")
     assert table.cleaned_label[2] == other(digits, 2)
     assert table.action[:5].tolist() == ["keep", "exclude", "relabel", "keep", "exclude"]

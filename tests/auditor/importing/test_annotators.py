@@ -140,12 +140,12 @@ def test_export__keeps_every_answer_and_adds_the_decision(
     import_dataset(file, name="studio", annotators=["all"])
     for name in ("wide", "studio"):
         decisions.decide(reading.dataset(name).id, 0, "relabel", label=5, reviewer="ada")
-        export.export(name, tmp_path / f"{name}-out.csv")
+        export.export_table(name, tmp_path / f"{name}-out.csv")
         found = pd.read_csv(tmp_path / f"{name}-out.csv", dtype=str, keep_default_na=False)
         pd.testing.assert_frame_equal(found[list(NAMES)], said[list(NAMES)])
         assert found.cleaned_label[0] == "5"
         assert (found.cleaned_label[1:] == found.given_label[1:]).all()
-    export.export("studio", tmp_path / "out.json")
+    export.export_table("studio", tmp_path / "out.json")
     before, after = json.loads(file.read_text()), json.loads((tmp_path / "out.json").read_text())
     assert after[1:] == before[1:]
     *answers, truth = after[0]["annotations"]
@@ -153,7 +153,7 @@ def test_export__keeps_every_answer_and_adds_the_decision(
     assert truth["ground_truth"]
     assert truth["result"][0]["value"] == {"choices": ["5"]}
     with pytest.raises(ExportRefusedError, match="no place for a decision; export a table"):
-        export.export("wide", tmp_path / "again.csv", as_source=True)
+        export.export_table("wide", tmp_path / "again.csv", as_source=True)
 
 
 def test_audit__judges_the_consensus_by_the_answers_and_the_picture(

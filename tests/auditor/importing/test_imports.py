@@ -384,7 +384,7 @@ def test_import_dataset__our_export_brings_the_reviews_back(tmp_path: Path) -> N
     decisions.decide(first.dataset_id, 4, "exclude", reviewer="bob")
     decisions.decide(first.dataset_id, 5, "keep", reviewer="bob")
     decisions.decide(first.dataset_id, 6, "multiple", labels=[1, 2], reviewer="bob")
-    export.export("first", tmp_path / "cleaned.csv")
+    export.export_table("first", tmp_path / "cleaned.csv")
     second = import_dataset(tmp_path / "cleaned.csv", name="second")
     assert second.num_reviews == 4
     again, samples = stored("second")
@@ -407,14 +407,14 @@ def test_import_dataset__our_export_brings_the_reviews_back(tmp_path: Path) -> N
     assert {i: d.created_at for i, d in before.items()} == {i: d.created_at for i, d in after.items()}
     assert again.class_names[samples[7].given_label] == "=cmd()"
     assert samples[0].extra == {"path": rows[0][0], "label": rows[0][1], "note": "'=1"}
-    export.export("second", tmp_path / "again.csv")
+    export.export_table("second", tmp_path / "again.csv")
     assert (tmp_path / "again.csv").read_text() == (tmp_path / "cleaned.csv").read_text()
 
 
 def test_import_dataset__export_of_parquet_images_finds_them_by_root(tmp_path: Path) -> None:
     parquet = write_parquet(tmp_path / "p.parquet", 12)
     import_dataset(parquet, name="first")
-    export.export("first", tmp_path / "cleaned.csv")
+    export.export_table("first", tmp_path / "cleaned.csv")
     with pytest.raises(ImportRefusedError, match=r"none of its 12 images .*the root"):
         import_dataset(tmp_path / "cleaned.csv", name="second")
     import_dataset(tmp_path / "cleaned.csv", name="second", root=parquet)

@@ -43,10 +43,10 @@ def test_import__a_sheet_of_excel_as_a_table(home: Path, labels: Path, tmp_path:
         (5, "03.png", "Ä"),
     ]
     import_dataset(labels, name="it", workers=1)
-    export.export("it", tmp_path / "out" / "cleaned.csv")
+    export.export_table("it", tmp_path / "out" / "cleaned.csv")
     assert pd.read_csv(tmp_path / "out" / "cleaned.csv").cleaned_label.tolist() == [row.label for row in rows]
     with pytest.raises(ExportRefusedError, match=r"use \.csv"):
-        export.export("it", tmp_path / "out" / "cleaned.xlsx", as_source=True)
+        export.export_table("it", tmp_path / "out" / "cleaned.xlsx", as_source=True)
 
 
 def test_tables__numbers_of_a_sheet_are_the_ones_of_its_cells(tmp_path: Path) -> None:

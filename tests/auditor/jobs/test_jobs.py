@@ -345,7 +345,7 @@ def test_may_fork__only_beside_threads_that_wait_for_forks() -> None:
 def test_export__tells_of_every_row(audited: tuple[Digits, int], tmp_path: Path) -> None:
     from auditor.outputs import export
 
-    for write, out in ((export.export, tmp_path / "out.csv"), (export.export_tree, tmp_path / "tree")):
+    for write, out in ((export.export_table, tmp_path / "out.csv"), (export.export_tree, tmp_path / "tree")):
         seen: list[Progress] = []
         write("digits", out, progress=seen.append)
         assert [one.total for one in seen] == [300] * len(seen)

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from auditor.cli.commands import cli
 from auditor.ground.errors import ExportRefusedError
-from auditor.outputs.annotated import ADDED, annotated, write
+from auditor.outputs.annotated import ADDED, read_annotated, write_annotated
 
 NAMES = ("anna", "ben", "cora", "dan")
 
@@ -33,7 +33,7 @@ def told(tmp_path: Path) -> tuple[Path, np.ndarray]:
 
 def test_annotated__keeps_every_answer_and_adds_the_consensus(told: tuple[Path, np.ndarray]) -> None:
     path, truth = told
-    found = annotated(path, annotators=NAMES)
+    found = read_annotated(path, annotators=NAMES)
     before = pd.read_csv(path, dtype=str, keep_default_na=False)
     pd.testing.assert_frame_equal(found.table[list(before)].astype(str), before.astype(str))
     assert list(found.table)[-4:] == list(ADDED)
@@ -50,11 +50,11 @@ def test_annotated__reads_one_row_an_answer_as_it_reads_columns(told: tuple[Path
     wide = pd.read_csv(path, dtype=str, keep_default_na=False)
     rows = wide.melt("filepath", list(NAMES), "who", "said").query("said != ''")
     rows.to_csv(path.with_name("long.csv"), index=False)
-    found = annotated(
+    found = read_annotated(
         path.with_name("long.csv"), annotator_column="who", label_column="said", path_column="filepath"
     )
     one = found.table.set_index("filepath").sort_index()
-    other = annotated(path, annotators=NAMES).table.set_index("filepath").sort_index()
+    other = read_annotated(path, annotators=NAMES).table.set_index("filepath").sort_index()
     pd.testing.assert_frame_equal(one[[*NAMES, "consensus"]], other[[*NAMES, "consensus"]], check_dtype=False)
 
 
@@ -63,23 +63,23 @@ def test_annotated__says_which_column_is_wrong(told: tuple[Path, np.ndarray], tm
     with pytest.raises(
         ExportRefusedError, match=r"answers\.csv has no column 'eve'\. Its columns are: filepath"
     ):
-        annotated(path, annotators=["anna", "eve"])
+        read_annotated(path, annotators=["anna", "eve"])
     with pytest.raises(ExportRefusedError, match="needs the names of its annotators' columns"):
-        annotated(path)
+        read_annotated(path)
     with pytest.raises(ExportRefusedError, match="one row an answer"):
-        annotated(path, annotator_column="anna")
-    found = annotated(path, annotators=NAMES)
-    write(found, tmp_path / "out.csv")
+        read_annotated(path, annotator_column="anna")
+    found = read_annotated(path, annotators=NAMES)
+    write_annotated(found, tmp_path / "out.csv")
     with pytest.raises(ExportRefusedError, match="exists already"):
-        write(found, tmp_path / "out.csv")
+        write_annotated(found, tmp_path / "out.csv")
     before = path.read_bytes()
     (tmp_path / "link.csv").symlink_to(path)
     for place in (path, tmp_path / "link.csv"):
         with pytest.raises(ExportRefusedError, match="holds the answers themselves"):
-            write(found, place, force=True)
+            write_annotated(found, place, force=True)
     assert path.read_bytes() == before
     with pytest.raises(ExportRefusedError, match="has a column 'consensus' already"):
-        annotated(tmp_path / "out.csv", annotators=NAMES)
+        read_annotated(tmp_path / "out.csv", annotators=NAMES)
 
 
 def test_command__says_and_writes_it(told: tuple[Path, np.ndarray]) -> None:

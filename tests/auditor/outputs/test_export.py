@@ -37,7 +37,7 @@ def test_export__one_row_a_sample_in_order_with_all_columns(
     audited: tuple[Digits, int], tmp_path: Path
 ) -> None:
     digits, _ = audited
-    summary = export.export("digits", tmp_path / "out.csv")
+    summary = export.export_table("digits", tmp_path / "out.csv")
     rows = read(tmp_path / "out.csv")
     assert [row["filepath"] for row in rows] == [f"images/{i:04d}.png" for i in range(300)]
     assert [row["given_label"] for row in rows] == [str(label) for label in digits.given_labels]
@@ -49,7 +49,7 @@ def test_export__one_row_a_sample_in_order_with_all_columns(
 def test_export__users_columns_come_back_and_formulas_are_quoted(
     audited: tuple[Digits, int], tmp_path: Path
 ) -> None:
-    export.export("digits", tmp_path / "out.csv")
+    export.export_table("digits", tmp_path / "out.csv")
     rows = read(tmp_path / "out.csv")
     assert [row["batch"] for row in rows[:4]] == ["'=lot0", "'=lot1", "'=lot2", "'=lot0"]
 
@@ -57,7 +57,7 @@ def test_export__users_columns_come_back_and_formulas_are_quoted(
 def test_export__blind_verdicts_are_decisions_too(audited: tuple[Digits, int], tmp_path: Path) -> None:
     digits, _ = audited
     draw = verify_truthfully(digits, 40)
-    summary = export.export("digits", tmp_path / "out.csv")
+    summary = export.export_table("digits", tmp_path / "out.csv")
     rows = read(tmp_path / "out.csv")
     for sample_id in draw.sample_ids:
         assert rows[sample_id]["cleaned_label"] == str(digits.true_labels[sample_id])
@@ -72,7 +72,7 @@ def test_export__policy_reviewed_changes_only_what_people_decided(
     decisions.decide(1, 1, "exclude", reviewer="ada")
     decisions.decide(1, 2, "multiple", labels=[1, 2], reviewer="ada")
     decisions.decide(1, 3, "unsure", reviewer="ada")
-    summary = export.export("digits", tmp_path / "out.csv")
+    summary = export.export_table("digits", tmp_path / "out.csv")
     rows = read(tmp_path / "out.csv")
     assert [row["action"] for row in rows[:4]] == ["relabel", "exclude", "exclude", "keep"]
     assert [row["cleaned_label"] for row in rows[:3]] == ["4", "", ""]
@@ -86,11 +86,11 @@ def test_export__policy_auto_takes_what_is_promised_and_people_come_first(
     digits, audit_id = audited
     verify_truthfully(digits, 150)
     settle.settle(audit_id)
-    automatic = export.export("digits", tmp_path / "auto.csv", policy="auto", max_fdr=0.5)
+    automatic = export.export_table("digits", tmp_path / "auto.csv", policy="auto", max_fdr=0.5)
     assert automatic.num_automatic > 0
     changed = [int(row["sample_id"]) for row in read(tmp_path / "auto.csv") if row["action"] == "relabel"]
     decisions.decide(1, changed[0], "keep", reviewer="ada")
-    export.export("digits", tmp_path / "again.csv", policy="auto", max_fdr=0.5)
+    export.export_table("digits", tmp_path / "again.csv", policy="auto", max_fdr=0.5)
     assert read(tmp_path / "again.csv")[changed[0]]["action"] == "keep"
 
 
@@ -113,7 +113,7 @@ def test_export__a_promise_stands_while_people_review_part_of_its_list(
         label = int(digits.true_labels[i])
         decisions.decide(1, i, "relabel" if digits.is_wrong[i] else "keep", label=label, reviewer="ada")
     assert listed() == (flags, changes, total)
-    summary = export.export("digits", tmp_path / "auto.csv", policy="auto", max_fdr=0.5)
+    summary = export.export_table("digits", tmp_path / "auto.csv", policy="auto", max_fdr=0.5)
     assert summary.num_automatic == len(changes) - len(changes) // 2 > 0
     said = f"about {len(changes)} changes as a whole, of which people decided on {len(changes) // 2}"
     assert said in summary.sentence
@@ -132,7 +132,7 @@ def test_export__a_promise_stands_while_people_review_part_of_its_list(
 )
 def test_export__refuses(audited: tuple[Digits, int], tmp_path: Path, options: dict, message: str) -> None:
     with pytest.raises(ExportRefusedError, match=message):
-        export.export("digits", tmp_path / "out.csv", **options)
+        export.export_table("digits", tmp_path / "out.csv", **options)
     assert list(tmp_path.glob("*.csv")) == []
 
 
@@ -140,9 +140,9 @@ def test_export__never_over_an_existing_file(audited: tuple[Digits, int], tmp_pa
     out = tmp_path / "out.csv"
     out.write_text("mine")
     with pytest.raises(ExportRefusedError, match="exists; choose another name, or overwrite it"):
-        export.export("digits", out)
+        export.export_table("digits", out)
     assert out.read_text() == "mine"
-    export.export("digits", out, force=True)
+    export.export_table("digits", out, force=True)
     assert len(read(out)) == 300
 
 
@@ -153,7 +153,7 @@ def test_export__an_error_half_way_leaves_the_old_file(
     out.write_text("mine")
     monkeypatch.setattr(export, "quoted", lambda text: text if text != "images/0100.png" else 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        export.export("digits", out, force=True)
+        export.export_table("digits", out, force=True)
     assert out.read_text() == "mine"
     assert os.listdir(tmp_path).count("out.csv") == 1
     assert not list(tmp_path.glob(".*writing"))
@@ -162,9 +162,9 @@ def test_export__an_error_half_way_leaves_the_old_file(
 def test_export__scores_are_taken_batch_by_batch(
     audited: tuple[Digits, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    export.export("digits", tmp_path / "whole.csv")
+    export.export_table("digits", tmp_path / "whole.csv")
     monkeypatch.setattr(export, "BATCH_ROWS", 7)
-    export.export("digits", tmp_path / "batches.csv")
+    export.export_table("digits", tmp_path / "batches.csv")
     assert (tmp_path / "batches.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
 
 
@@ -185,7 +185,7 @@ def test_scored__holds_one_batch_at_a_time_in_memory() -> None:
 
 
 def test_export__parquet_has_types(audited: tuple[Digits, int], tmp_path: Path) -> None:
-    export.export("digits", tmp_path / "out.parquet")
+    export.export_table("digits", tmp_path / "out.parquet")
     table = pd.read_parquet(tmp_path / "out.parquet")
     assert table.trust_score.dtype == "float32"
     assert table.batch[0] == "=lot0"  # nothing runs formulas in Parquet, so nothing is quoted
@@ -260,7 +260,7 @@ def test_import_of_an_export__reproduces_the_reviews(audited: tuple[Digits, int]
     decisions.decide(1, 2, "multiple", labels=[1, 2], reviewer="ada")
     decisions.decide_many(1, [(3, "relabel", int((digits.given_labels[3] + 1) % 10))], reviewer="bob")
     out = digits.table.parent / "cleaned.csv"
-    export.export("digits", out, force=True)
+    export.export_table("digits", out, force=True)
     report = imports.import_dataset(out, name="again", image_size=16, workers=1)
     with session() as open_session:
         before, after = reviews.decisions(open_session, 1), reviews.decisions(open_session, report.dataset_id)
@@ -269,7 +269,7 @@ def test_import_of_an_export__reproduces_the_reviews(audited: tuple[Digits, int]
         other = after[sample_id]
         assert (row.decision, row.label, row.labels) == (other.decision, other.label, other.labels)
         assert (row.reviewer, row.created_at) == (other.reviewer, other.created_at)
-    export.export("again", tmp_path / "second.csv")
+    export.export_table("again", tmp_path / "second.csv")
     kept = ("filepath", "given_label", "cleaned_label", "action", "review_decision", "reviewer", "batch")
     kept += ("review_kind",)
     first, second = read(out), read(tmp_path / "second.csv")
@@ -279,7 +279,7 @@ def test_import_of_an_export__reproduces_the_reviews(audited: tuple[Digits, int]
 
 def test_apply_file__takes_an_export_back(audited: tuple[Digits, int], tmp_path: Path) -> None:
     decisions.decide(1, 0, "relabel", label=4, reviewer="ada")
-    export.export("digits", tmp_path / "out.csv")
+    export.export_table("digits", tmp_path / "out.csv")
     decisions.undo_last(1, "ada")
     assert decision_files.apply_file("digits", tmp_path / "out.csv")["relabel"] == 1
 
@@ -326,7 +326,7 @@ def test_export__users_columns_named_like_ours_are_kept_beside_them(
         report = imports.import_dataset(read_from, name=name, image_size=8, workers=1)
         decisions.decide(report.dataset_id, 3, "exclude", reviewer="ada")
         out = source.parent / f"{again}{suffix}"
-        export.export(name, out)
+        export.export_table(name, out)
         table = read_table(out)
         cells = table.map(unquoted) if suffix != ".parquet" else table
         assert list(table.columns) == [*kept, *columns.names()]
@@ -347,12 +347,12 @@ def test_import__says_which_columns_it_took(home: Path, tmp_path: Path) -> None:
         "Not used: label, Class; name another column of labels to use it."
     )
     path = tmp_path / "set" / "out.csv"
-    export.export("both", path)
+    export.export_table("both", path)
     assert read(path)[0]["label"] == "a"
     report = imports.import_dataset(
         tmp_path / "set" / "both.csv", name="other", label_column="label", image_size=8, workers=1
     )
-    export.export("other", path, force=True)
+    export.export_table("other", path, force=True)
     assert [read(path)[0][name] for name in ("label", "source_given_label", "given_label")] == ["a", "b", "a"]
 
 

@@ -78,7 +78,7 @@ def test_as_source__labels_follow_their_pictures(
     moved = write(tmp_path / "moved.parquet", MOVES[move](list(range(NUM))))
     replace(source, moved)
     out = tmp_path / ("cleaned.parquet" if write is write_parquet else "cleaned")
-    export.export("set", out, as_source=True)
+    export.export_table("set", out, as_source=True)
     found = rows_of(out)
     assert {n: label for n, label in found if n != 5 or label == label_of(5)} == {
         n: "even" if n == 3 else label_of(n) for n in range(NUM) if n != 10
@@ -103,7 +103,7 @@ def test_folder__a_sample_that_is_gone_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="is another picture than the one that was imported"):
         export.export_tree("set", tmp_path / "out")
     with pytest.raises(ExportRefusedError, match="1 of 24 samples cannot be found in it"):
-        export.export("set", tmp_path / "out.parquet", as_source=True)
+        export.export_table("set", tmp_path / "out.parquet", as_source=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["home", "set.parquet"]
 
 
@@ -131,7 +131,7 @@ def test_files__a_label_is_not_put_on_another_picture(tmp_path: Path) -> None:
     decide(relabel=3, exclude=4)
     (tmp_path / "3.png").write_bytes(picture(11))
     with pytest.raises(cache.MovedError, match=r"3\.png of 'set' is another picture"):
-        export.export("set", tmp_path / "out.csv", as_source=True)
+        export.export_table("set", tmp_path / "out.csv", as_source=True)
 
 
 def test_files__names_that_were_exchanged_are_no_correction_made_there(tmp_path: Path) -> None:
@@ -144,9 +144,9 @@ def test_files__names_that_were_exchanged_are_no_correction_made_there(tmp_path:
     (tmp_path / "3.png").write_bytes(picture(4))
     (tmp_path / "set.csv").write_text("\n".join(lines).replace("3.png,odd", "3.png,even"))
     with pytest.raises(cache.MovedError, match=r"3\.png of 'set' is another picture"):
-        export.export("set", tmp_path / "out.csv", as_source=True)
+        export.export_table("set", tmp_path / "out.csv", as_source=True)
     (tmp_path / "3.png").write_bytes(picture(3))
-    export.export("set", tmp_path / "out.csv", as_source=True)  # corrected there, too
+    export.export_table("set", tmp_path / "out.csv", as_source=True)  # corrected there, too
 
 
 @pytest.mark.parametrize("label", [" Odd ", "odd"])
@@ -170,7 +170,7 @@ def test_as_source__a_label_that_was_changed_there_is_a_conflict_and_stays(
     decisions.decide(1, 5, "relabel", label=0, reviewer="ada")
     now[2], now[3], now[4], now[5], now[6], now[7] = "odd", label, "third", "", "odd", "even"
     write()
-    summary = export.export("set", tmp_path / "out.csv", as_source=True)
+    summary = export.export_table("set", tmp_path / "out.csv", as_source=True)
     now[3] = "even"
     lines = (tmp_path / "out.csv").read_text().splitlines()[1:]
     assert lines == [f"{n}.png,{name}" for n, name in enumerate(now)]

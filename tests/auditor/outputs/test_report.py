@@ -137,7 +137,7 @@ def test_before_after__compares_what_an_automatic_export_would_hold(
     result = before_after.train_before_and_after(
         "digits", seeds=(0,), options=FAST, policy="auto", max_fdr=0.5, on_ready=told.append
     )
-    summary = export.export("digits", tmp_path / "out.csv", policy="auto", max_fdr=0.5)
+    summary = export.export_table("digits", tmp_path / "out.csv", policy="auto", max_fdr=0.5)
     assert result.num_held_out == 200
     # What people found is held out with the other verified rows.
     assert summary.num_by_people == digits.is_wrong[draw.sample_ids].sum()

@@ -167,17 +167,17 @@ def test_changed__every_export_says_todays_class_and_keeps_the_imported_one(
     changed_pets(source)
 
     clean = tmp_path / "clean.csv"
-    said = export.export("pets", clean)
+    said = export.export_table("pets", clean)
     rows = list(csv.DictReader(clean.open()))
     assert by_picture(rows, "given_label") == PETS
     assert by_picture(rows, "cleaned_label") == TODAY
     assert by_picture(rows, "action") == ["keep", "keep", *["relabel"] * 4, "keep"]
     assert (said.num_by_people, said.num_automatic) == (1, 0)
     assert "3 labels have another name because classes were renamed or merged" in said.sentence
-    assert export.preview("pets")[0].pairs == said.pairs
+    assert export.preview_export("pets")[0].pairs == said.pairs
 
     again = tmp_path / f"again{source.suffix}"
-    export.export("pets", again, as_source=True)
+    export.export_table("pets", again, as_source=True)
     assert read(again) == TODAY
     auditor.import_dataset(clean, name="again", root=tmp_path / "source", label_column="cleaned_label")
     assert list(auditor.open("again").samples().given_label) == [row["cleaned_label"] for row in rows]
@@ -185,7 +185,7 @@ def test_changed__every_export_says_todays_class_and_keeps_the_imported_one(
     pets = auditor.open("pets")
     for _ in range(3):
         pets.undo_class_change(**ANN)
-    export.export("pets", clean, force=True)
+    export.export_table("pets", clean, force=True)
     rows = list(csv.DictReader(clean.open()))
     assert by_picture(rows, "cleaned_label") == PETS
     assert {row["action"] for row in rows} == {"keep"}
@@ -330,7 +330,7 @@ def test_sentences__say_what_changed_who_did_it_and_when(home: Path, tmp_path: P
 
 
 def cleaned(folder: Path) -> list[str]:
-    export.export("pets", folder / "now.csv", force=True)
+    export.export_table("pets", folder / "now.csv", force=True)
     return [row["cleaned_label"] for row in csv.DictReader((folder / "now.csv").open())]
 
 

@@ -198,7 +198,7 @@ def test_outcomes__no_blind_verdict_overrules_a_look_and_two_people_are_in_dispu
     assert set(decision_log.disputed(DATASET)) == {own, others, unsure, reviewed, twice}
     assert verifying.rows(DATASET).is_unsure.tolist() == [False, True, True, False, True, True, True]
     out = tmp_path / "out.csv"
-    summary = export.export("digits", out)
+    summary = export.export_table("digits", out)
     assert (summary.num_relabel, summary.num_exclude, summary.num_disputed) == (2, 2, 2)
     assert "2 labels on which people differ stay as they are" in summary.sentence
     rows = pd.read_csv(out, dtype=str, keep_default_na=False).set_index("sample_id")
@@ -274,7 +274,7 @@ def test_apply_file__other_classes_of_multiple_are_a_change(
 
 def edited_export(path: Path, sample_id: int, **cells: str) -> Path:
     """An export in which somebody changed cells of one row."""
-    export.export("digits", path)
+    export.export_table("digits", path)
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
     for column, text in cells.items():
         table.loc[sample_id, column] = text

@@ -16,7 +16,7 @@ import pytest
 from auditor.ground.errors import ExportRefusedError
 from auditor.importing.class_names import meaning_of_names
 from auditor.importing.imports import import_dataset
-from auditor.outputs.export import export, export_tree
+from auditor.outputs.export import export_table, export_tree
 from auditor.pictures.sources import Source, SourceOptions, open_here
 from tests.auditor.importing.world.cases import Case, Meant, cases
 from tests.auditor.importing.world.outcomes import options_of, read_all
@@ -31,7 +31,7 @@ def test_export__is_read_as_what_was_imported(tmp_path: Path, case: Case) -> Non
     options = options_of(case, tmp_path / "set")
     import_dataset(source, name="a", workers=1, **options)
     table = tmp_path / "cleaned.csv"
-    export("a", table)
+    export_table("a", table)
     opened = open_here(str(source), SourceOptions(**options))
     wanted = _meant(opened, options)
     if opened.info.kind not in ("tar", "webdataset"):  # whose images a table cannot name
@@ -45,7 +45,7 @@ def test_export__is_read_as_what_was_imported(tmp_path: Path, case: Case) -> Non
             options = {"layout": options.get("layout")}
             wanted = {number: meant for number, meant in wanted.items() if meant.label is not None}
         else:
-            export("a", out, as_source=True)
+            export_table("a", out, as_source=True)
     except ExportRefusedError as error:
         if "use .csv" not in str(error):
             raise

@@ -147,7 +147,7 @@ def test_annotations__come_in_and_go_out_in_their_form(
     assert dataset.class_names == list(CLASSES)
 
     unchanged = tmp_path / f"same{source.suffix}"
-    export.export("set", unchanged)
+    export.export_table("set", unchanged)
     again = import_dataset(unchanged, name="same", class_names=names)
     assert again.num_samples == len(LABELS)
     if source.suffix != ".xml":  # the parser does not keep its white space
@@ -155,7 +155,7 @@ def test_annotations__come_in_and_go_out_in_their_form(
 
     decided("set")
     cleaned = tmp_path / f"cleaned{source.suffix}"
-    summary = export.export("set", cleaned)
+    summary = export.export_table("set", cleaned)
     assert (summary.num_relabel, summary.num_exclude) == (1, 1)
     found = preview_source(cleaned, class_names=names)
     assert [row.label for row in found.first_rows] == ["dog", "dog", "cat", "cat", "dog"]
@@ -177,7 +177,7 @@ def test_label_studio__csv_with_the_paths_of_its_server(
     (tmp_path / "project.csv").write_text("\n".join(["id,image,choice,annotator", *lines]) + "\n")
     import_dataset(tmp_path / "project.csv", name="set")
     decided("set")
-    export.export("set", tmp_path / "cleaned.csv", as_source=True)
+    export.export_table("set", tmp_path / "cleaned.csv", as_source=True)
     wanted = [lines[0].replace("cat", "dog"), *lines[1:3], *lines[4:]]
     assert (tmp_path / "cleaned.csv").read_text().splitlines()[1:] == wanted
 
@@ -221,7 +221,7 @@ def test_label_studio__an_image_without_a_label_is_answered_as_the_project_asks(
     dataset = imported("set")
     assert dataset.label_column == "species"
     decisions.decide(dataset.id, 5, "relabel", label=dataset.class_names.index("dog"), reviewer="ada")
-    export.export("set", tmp_path / "out.json")
+    export.export_table("set", tmp_path / "out.json")
     value = json.loads((tmp_path / "out.json").read_text())
     assert value[:5] == tasks[:5]
     answer = {"type": "choices", "from_name": "species", "to_name": "photo", "value": {"choices": ["dog"]}}
@@ -241,7 +241,7 @@ def test_label_studio__of_several_questions_one_is_named(
     assert refused.value.field == "label_column"
     import_dataset(tmp_path / "tasks.json", name="set", label_column="species")
     decided("set")
-    export.export("set", tmp_path / "out.json")
+    export.export_table("set", tmp_path / "out.json")
     value = json.loads((tmp_path / "out.json").read_text())
     said = [[result["value"]["choices"][0] for result in task["annotations"][0]["result"]] for task in value]
     assert said == [["good", "dog"], ["good", "dog"], ["good", "cat"], ["good", "cat"], ["good", "dog"]]
@@ -256,7 +256,7 @@ def test_label_studio__json_min_keeps_its_fields(home: Path, tmp_path: Path, ima
     (tmp_path / "min.json").write_text(json.dumps(tasks))
     import_dataset(tmp_path / "min.json", name="set", label_column="species")
     decided("set")
-    export.export("set", tmp_path / "out.json")
+    export.export_table("set", tmp_path / "out.json")
     wanted = [tasks[0] | {"species": "dog"}, *tasks[1:3], *tasks[4:]]
     assert json.loads((tmp_path / "out.json").read_text()) == wanted
 
@@ -277,7 +277,7 @@ def test_label_studio__json_min_keeps_what_several_people_answered(
     (tmp_path / "min.json").write_text(json.dumps(said))
     import_dataset(tmp_path / "min.json", name="set")
     decided("set")
-    export.export("set", tmp_path / "out.json")
+    export.export_table("set", tmp_path / "out.json")
     written = json.loads((tmp_path / "out.json").read_text())
     assert [one["annotator"] for one in written if one["image"] == images[0]] == [1, 2, None]
     assert [one["choice"] for one in written if one["image"] == images[0]] == ["cat", "cat", "dog"]
@@ -323,7 +323,7 @@ def test_labelbox__the_answer_changes_with_its_ids_in_the_ontology(
     dataset = imported("set")
     assert dataset.class_names == ["Cat", "Dog"]
     decisions.decide(dataset.id, 0, "relabel", label=1, reviewer="ada")
-    export.export("set", tmp_path / "out.ndjson")
+    export.export_table("set", tmp_path / "out.ndjson")
     found = [json.loads(line) for line in (tmp_path / "out.ndjson").read_text().splitlines()]
     assert found[1:] == rows[1:]
     sharp, kind = found[0]["projects"]["p"]["labels"][0]["annotations"]["classifications"]
@@ -348,7 +348,7 @@ def test_metadata__names_the_folder_that_it_lies_in(home: Path, tmp_path: Path, 
     write_jsonl(tmp_path, images)
     import_dataset(tmp_path, name="set")
     decided("set")
-    export.export("set", tmp_path / "cleaned", as_source=True)
+    export.export_table("set", tmp_path / "cleaned", as_source=True)
     rows = [json.loads(line) for line in (tmp_path / "cleaned" / "metadata.jsonl").read_text().splitlines()]
     assert [(row["label"], row["note"]) for row in rows][:2] == [("dog", "n0"), ("dog", "n1")]
 
@@ -356,7 +356,7 @@ def test_metadata__names_the_folder_that_it_lies_in(home: Path, tmp_path: Path, 
 def test_coco__other_fields_and_numbers_stay(home: Path, tmp_path: Path, images: list[str]) -> None:
     import_dataset(write_coco(tmp_path, images), name="set")
     decided("set")
-    export.export("set", tmp_path / "out.json")
+    export.export_table("set", tmp_path / "out.json")
     value = json.loads((tmp_path / "out.json").read_text())
     assert value["info"] == {"year": 2024}
     assert value["annotations"][0] == {"id": 100, "image_id": 10, "category_id": 9, "by": "ada"}
@@ -368,7 +368,7 @@ def test_export__a_form_that_the_set_did_not_come_in_is_refused(
 ) -> None:
     import_dataset(write_jsonl(tmp_path, images), name="set")
     with pytest.raises(ExportRefusedError, match=r"\.csv, \.tsv or \.parquet"):
-        export.export("set", tmp_path / "out.json")
+        export.export_table("set", tmp_path / "out.json")
     assert not (tmp_path / "out.json").exists()
 
 
@@ -455,7 +455,7 @@ def test_coco__a_bad_image_is_left_out_and_stays_in_the_file(
         import_dataset(file, name="set")
     import_dataset(file, name="set", skip_bad=True)
     decisions.decide(1, 0, "relabel", label=1, reviewer="ann")
-    export.export("set", tmp_path / "out.json")
+    export.export_table("set", tmp_path / "out.json")
     before, after = (json.loads(path.read_text()) for path in (file, tmp_path / "out.json"))
     assert after["images"] == before["images"]
     assert after["annotations"][0]["category_id"] == 9
@@ -482,9 +482,9 @@ def test_annotations__half_a_pair_is_no_label_and_stays_in_the_file(
     with pytest.raises(BadRowsError, match="has a label or a column that is not valid text"):
         import_dataset(file, name="set")
     import_dataset(file, name="set", skip_bad=True)
-    export.export("set", tmp_path / f"out{file.suffix}")
+    export.export_table("set", tmp_path / f"out{file.suffix}")
     assert "\\ud800" in (tmp_path / f"out{file.suffix}").read_text()
-    export.export("set", tmp_path / "out.csv")
+    export.export_table("set", tmp_path / "out.csv")
 
 
 def test_label_studio__choices_that_are_no_list_name_their_row(
@@ -499,7 +499,7 @@ def test_label_studio__choices_that_are_no_list_name_their_row(
         import_dataset(file, name="set")
     import_dataset(file, name="set", skip_bad=True)
     decisions.decide(1, 0, "relabel", label=1, reviewer="ann")
-    export.export("set", tmp_path / "out.json")
+    export.export_table("set", tmp_path / "out.json")
     assert json.loads((tmp_path / "out.json").read_text())[2:4] == tasks[2:4]
 
 
@@ -590,7 +590,7 @@ def test_boxes__of_coco_become_samples_and_go_out_as_boxes(
     assert np.array_equal(part, np.asarray(Image.open(tmp_path / images[1]))[3:8, 2:6])
 
     decided("set")
-    export.export("set", tmp_path / "out.json")
+    export.export_table("set", tmp_path / "out.json")
     value, before = (json.loads(file.read_text()) for file in (tmp_path / "out.json", source))
     assert [(each["id"], each["category_id"]) for each in value["annotations"]] == [
         (100, 9),

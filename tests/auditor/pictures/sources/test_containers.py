@@ -141,7 +141,7 @@ def test_container__comes_in_and_goes_out_in_its_form(
         tmp_path
         / f"cleaned{'.tar.gz' if write is write_tar_gz else source.suffix if source.is_file() else ''}"
     )
-    summary = export.export("set", out, as_source=True)
+    summary = export.export_table("set", out, as_source=True)
     assert (summary.num_relabel, summary.num_exclude) == (1, 1)
     found = preview_source(out, class_names=named)
     assert [row.label for row in found.first_rows] == CLEANED
@@ -231,7 +231,7 @@ def test_tar__a_shard_names_the_files_that_leave_it(home: Path, tmp_path: Path, 
     assert problems == [f"set.tar: ../x.png: {why}", f"set.tar: /etc/x.cls: {why}"]
     import_dataset(source, name="set", class_names=names, skip_bad=True)
     decided("set")
-    export.export("set", tmp_path / "cleaned.tar")
+    export.export_table("set", tmp_path / "cleaned.tar")
     assert len(read_shards(tmp_path / "cleaned.tar")) == 5
 
 
@@ -255,7 +255,7 @@ def test_export__a_source_that_changed_is_refused(home: Path, tmp_path: Path, na
     import_dataset(source, name="set", class_names=names)
     write_shard(source, range(5))
     with pytest.raises(ExportRefusedError, match="changed since it was imported: 1 of 6 samples"):
-        export.export("set", tmp_path / "cleaned.tar")
+        export.export_table("set", tmp_path / "cleaned.tar")
     assert not (tmp_path / "cleaned.tar").exists()
 
 
@@ -266,7 +266,7 @@ def test_export__a_table_keeps_its_columns_as_source(home: Path, tmp_path: Path)
     (tmp_path / "labels.csv").write_text("\n".join(["path,label,note", *lines]) + "\n")
     import_dataset(tmp_path / "labels.csv", name="set")
     decided("set")
-    export.export("set", tmp_path / "cleaned.csv", as_source=True)
+    export.export_table("set", tmp_path / "cleaned.csv", as_source=True)
     wanted = ["path,label,note", "0.png,dog,n0", lines[1], lines[2], lines[4], lines[5]]
     assert (tmp_path / "cleaned.csv").read_text().splitlines() == wanted
 
@@ -284,7 +284,7 @@ def test_export__never_takes_the_place_of_its_source(home: Path, tmp_path: Path)
     for out in (source, tmp_path / "by_link.csv", tmp_path / "linked" / "labels.csv", tmp_path / "hard.csv"):
         for as_source in (True, False):
             with pytest.raises(ExportRefusedError, match="belongs to what set was imported from"):
-                export.export("set", out, force=True, as_source=as_source)
+                export.export_table("set", out, force=True, as_source=as_source)
         with pytest.raises(VerificationError, match="belongs to what set was imported from"):
             draw_files.draw_csv("set", 1, out, force=True)
     assert source.read_bytes() == before
@@ -292,9 +292,9 @@ def test_export__never_takes_the_place_of_its_source(home: Path, tmp_path: Path)
     (folder / "notes.csv").write_text("path,note\n")
     import_dataset(folder, name="other")
     with pytest.raises(ExportRefusedError, match="belongs to what other was imported from"):
-        export.export("other", folder / "notes.csv", force=True)
+        export.export_table("other", folder / "notes.csv", force=True)
     assert (folder / "notes.csv").read_text() == "path,note\n"
-    export.export("other", folder / "cleaned.csv")
+    export.export_table("other", folder / "cleaned.csv")
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_parquet__images_of_one_name_are_told_apart_by_their_rows(home: Path, tm
         rows = list(datasets.iterate_samples(open_session, dataset.id))
     assert [row.filepath for row in rows[:3]] == ["0.png", "set.parquet#1", "1.png"]
     assert [cache.original_bytes(dataset, row) for row in rows] == [picture(n) for n in range(6)]
-    export.export("set", tmp_path / "cleaned.parquet", as_source=True)
+    export.export_table("set", tmp_path / "cleaned.parquet", as_source=True)
     read = library.Dataset.from_parquet(str(tmp_path / "cleaned.parquet"))
     assert (read["label"][:], read.features["label"].names) == ([1, 1, 0, 0, 1], CLASSES)
 
@@ -346,7 +346,7 @@ def test_parquet__as_source_is_one_file_with_its_images(home: Path, tmp_path: Pa
     hugging_face(range(6)).to_parquet(tmp_path / "set.parquet")
     import_dataset(tmp_path / "set.parquet", name="set")
     decided("set")
-    export.export("set", tmp_path / "cleaned.parquet", as_source=True)
+    export.export_table("set", tmp_path / "cleaned.parquet", as_source=True)
     table = pq.read_table(tmp_path / "cleaned.parquet")
     assert table.schema.equals(pq.read_schema(tmp_path / "set.parquet"), check_metadata=True)
     assert table.column("label").to_pylist() == [1, 1, 0, 0, 1]

@@ -16,7 +16,7 @@ from PIL import Image
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.importing.imports import import_dataset
-from auditor.outputs.export import export
+from auditor.outputs.export import export_table
 from auditor.pictures.sources import (
     Problem,
     Rewritable,
@@ -153,7 +153,7 @@ def test_export__as_source_writes_the_file_of_each_split(home: Path, tmp_path: P
     _with(lines, "metadata.jsonl")(tmp_path / "set")
     lines(tmp_path / "set/train", "metadata.jsonl", *TWO, ("2.png", "cat"))
     import_dataset(tmp_path / "set", name="a")
-    export("a", tmp_path / "out", as_source=True)
+    export_table("a", tmp_path / "out", as_source=True)
     for file in ("train/metadata.jsonl", "test/metadata.jsonl"):
         assert (tmp_path / "out" / file).read_text() == (tmp_path / "set" / file).read_text()
 
@@ -249,7 +249,7 @@ def test_open_source__arrays_are_read_by_their_names_and_come_back_as_they_were(
 def test_export__an_npz_goes_out_as_an_npz(tmp_path: Path) -> None:
     path = _npz(tmp_path, "{}_images", "{}_labels", column=True)
     import_dataset(path, name="a", workers=1)
-    export("a", tmp_path / "again.npz")
+    export_table("a", tmp_path / "again.npz")
     with np.load(path) as before, np.load(tmp_path / "again.npz") as after:
         assert before.files == after.files
         assert all(
@@ -274,7 +274,7 @@ def test_export__a_manifest_goes_out_as_a_manifest(tmp_path: Path) -> None:
     ]
     (tmp_path / "output.manifest").write_text("\n".join(lines) + "\n")
     import_dataset(tmp_path / "output.manifest", name="a", workers=1)
-    export("a", tmp_path / "again.manifest")
+    export_table("a", tmp_path / "again.manifest")
     again = [json.loads(line) for line in (tmp_path / "again.manifest").read_text().splitlines()]
     assert again == [json.loads(line) for line in lines]
 
@@ -453,5 +453,5 @@ def test_export__a_table_in_a_named_encoding_comes_back_byte_by_byte(tmp_path: P
     file = tmp_path / "l.csv"
     file.write_bytes('\r\npath;label;note\r\na.png;Käse;"Öl; 1"\r\nb.png;Brot;\r\n'.encode("cp1252"))
     import_dataset(file, name="a", encoding="cp1252", workers=1)
-    export("a", tmp_path / "out.csv", as_source=True)
+    export_table("a", tmp_path / "out.csv", as_source=True)
     assert (tmp_path / "out.csv").read_bytes() == file.read_bytes()

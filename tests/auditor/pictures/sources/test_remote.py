@@ -209,7 +209,7 @@ def test_export__a_table_at_an_address_goes_out_in_its_form(home: Path, tmp_path
     with session() as open_session:
         dataset = datasets.get(open_session, "set")
     decisions.decide(dataset.id, 0, "relabel", label=1, reviewer="ada")
-    export.export("set", tmp_path / "cleaned.jsonl")
+    export.export_table("set", tmp_path / "cleaned.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "cleaned.jsonl").read_text().splitlines()]
     assert [row["label"] for row in rows] == ["dog", "dog", "cat", "dog", "cat", "dog"]
 

@@ -13,7 +13,7 @@ from PIL import Image, ImageOps
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.vocabulary import SEGMENTATION
 from auditor.importing.imports import import_dataset
-from auditor.outputs.export import export
+from auditor.outputs.export import export_table
 from auditor.pictures.decoding import ORIENTATION, probe
 from auditor.pictures.masks import as_stored, upright
 from auditor.pictures.sources import Problem, SourceOptions, SourceRow, open_here, read_bytes, read_mask
@@ -142,7 +142,7 @@ def test_rows__boxes_of_turned_pictures_are_asked_about_where_no_size_tells(
     assert stored.num_samples == len(turns)
     images = np.load(next(home.glob("datasets/*/images_*.npy")))
     assert images.min() > 250
-    export("a", tmp_path / "again.json")  # the answer is kept
+    export_table("a", tmp_path / "again.json")  # the answer is kept
     assert json.loads((tmp_path / "again.json").read_text()) == json.loads(file.read_text())
     seen = open_here(str(file), SourceOptions(boxes=True, masks_on="seen"))
     assert {row.location.partition("#")[2] for row in seen.rows() if isinstance(row, SourceRow)} == {

@@ -71,12 +71,12 @@ def _measure(place: Path, num: int) -> dict[str, Any]:
 
     timed("start_mongodb_and_fiftyone", fiftyone_door.connect)
     began = time.monotonic()
-    first = timed("push_new", lambda: sync.push("bench", progress=watch))
-    second = timed("push_again", lambda: sync.push("bench"))
-    target = sync.load("bench")
+    first = timed("push_new", lambda: sync.push_audit("bench", progress=watch))
+    second = timed("push_again", lambda: sync.push_audit("bench"))
+    target = sync.open_pushed("bench")
     target.match({"sample_index": {"$lt": 1000}}).tag_samples("exclude")
-    pulled = timed("pull_1000_of_them", lambda: sync.pull("bench", reviewer="bench"))
-    timed("pull_nothing_new", lambda: sync.pull("bench", reviewer="bench"))
+    pulled = timed("pull_1000_of_them", lambda: sync.pull_decisions("bench", reviewer="bench"))
+    timed("pull_nothing_new", lambda: sync.pull_decisions("bench", reviewer="bench"))
     assert (first.num_added, second.num_added, len(target)) == (num, 0, num)
     assert pulled.counts == {"exclude": 1000}
     packages = ("fiftyone", "fiftyone-brain", "pymongo", "numpy", "scikit-learn")

@@ -46,7 +46,7 @@ from auditor.review import blind, decision_files, decisions, drawing
 from auditor.statistics import NoiseRate
 
 if TYPE_CHECKING:
-    from auditor.fiftyone_bridge.sync import Pulled
+    from auditor.fiftyone_bridge import Pulled
 
 Preset = Literal["quick", "standard", "paper"]
 Policy = Literal["reviewed", "auto"]
@@ -652,26 +652,26 @@ class Dataset:
     ) -> Any:
         """Write this audit into the user's FiftyOne and return its dataset (a ``fiftyone.Dataset``).
 
-        ``to``, ``audit_id`` and ``replace`` as in ``sync.push``.
+        ``to``, ``audit_id`` and ``replace`` as in ``sync.push_audit``.
 
         Raises:
             NotFoundError: no audit of this dataset has finished.
             FiftyOneError: FiftyOne or MongoDB cannot be used.
         """
-        from auditor.fiftyone_bridge import sync
+        from auditor.fiftyone_bridge import open_pushed, push_audit
 
-        sync.push(self.name, to=to, audit_id=audit_id, replace=replace)
-        return sync.load(self.name, to)
+        push_audit(self.name, to=to, audit_id=audit_id, replace=replace)
+        return open_pushed(self.name, to)
 
     def from_fiftyone(self, *, reviewer: str | None = None, to: str | None = None) -> Pulled:
-        """Take the decisions that were made in FiftyOne since the last push or pull; see ``sync.pull``.
+        """Take the decisions that were made in FiftyOne since the last push or pull; see ``sync.pull_decisions``.
 
         Raises:
             FiftyOneError: it was never pushed, or FiftyOne cannot be used.
         """
-        from auditor.fiftyone_bridge import sync
+        from auditor.fiftyone_bridge import pull_decisions
 
-        return sync.pull(self.name, reviewer=reviewer or getpass.getuser(), to=to)
+        return pull_decisions(self.name, reviewer=reviewer or getpass.getuser(), to=to)
 
 
 def list_datasets() -> pd.DataFrame:
@@ -724,9 +724,9 @@ def own_features(
     if isinstance(source, str) and source.startswith(FIFTYONE):
         if column is not None:
             raise ImportRefusedError(f"{source} names its field already; leave the column out.")
-        from auditor.fiftyone_bridge import own_features as fields_of_fiftyone
+        from auditor.fiftyone_bridge import add_own_features
 
-        return fields_of_fiftyone.add(name, source)
+        return add_own_features(name, source)
     return tables_of_features.add(name, source, column=column)
 
 

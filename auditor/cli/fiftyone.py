@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from auditor.cli import output
-from auditor.fiftyone_bridge import sync
+from auditor.fiftyone_bridge import Pulled, Pushed, prepare_app, pull_decisions, push_audit, serve_app
 from auditor.ground.wording import plural
 
 MOST_LISTED = 50
@@ -33,19 +33,19 @@ def run(
     """
     if action == "push":
         with output.step_progress() as progress:
-            pushed = sync.push(name, to=to, audit_id=audit_id, replace=replace, progress=progress)
+            pushed = push_audit(name, to=to, audit_id=audit_id, replace=replace, progress=progress)
         print_pushed(pushed, as_json=as_json)
     elif action == "pull":
         with output.step_progress() as progress:
-            pulled = sync.pull(name, reviewer=reviewer, to=to, progress=progress)
+            pulled = pull_decisions(name, reviewer=reviewer, to=to, progress=progress)
         print_pulled(pulled, as_json=as_json)
     else:
         with output.step_progress() as progress:
-            opened = sync.prepare(name, to=to, audit_id=audit_id, port=port, view=view, progress=progress)
-        sync.serve(opened, reviewer=reviewer, browser=browser, say=click.echo)
+            opened = prepare_app(name, to=to, audit_id=audit_id, port=port, view=view, progress=progress)
+        serve_app(opened, reviewer=reviewer, browser=browser, say=click.echo)
 
 
-def print_pushed(pushed: sync.Pushed, *, as_json: bool) -> None:
+def print_pushed(pushed: Pushed, *, as_json: bool) -> None:
     """Print what a push did."""
     if as_json:
         output.print_json(_plain(pushed))
@@ -64,7 +64,7 @@ def print_pushed(pushed: sync.Pushed, *, as_json: bool) -> None:
         click.echo(note)
 
 
-def print_pulled(pulled: sync.Pulled, *, as_json: bool) -> None:
+def print_pulled(pulled: Pulled, *, as_json: bool) -> None:
     """Print what a pull brought, and what a person should look at."""
     if as_json:
         output.print_json(_plain(pulled))

@@ -90,15 +90,15 @@ def _export(job: Job, tell: Reporter) -> dict[str, Any]:
 
 
 def _push(job: Job, tell: Reporter) -> dict[str, Any]:
-    from auditor.fiftyone_bridge import sync
+    from auditor.fiftyone_bridge import push_audit
 
-    return asdict(sync.push(job.name, progress=tell))
+    return asdict(push_audit(job.name, progress=tell))
 
 
 def _pull(job: Job, tell: Reporter) -> dict[str, Any]:
-    from auditor.fiftyone_bridge import sync
+    from auditor.fiftyone_bridge import pull_decisions
 
-    return asdict(sync.pull(job.name, reviewer=job.who or "fiftyone", progress=tell))
+    return asdict(pull_decisions(job.name, reviewer=job.who or "fiftyone", progress=tell))
 
 
 WORK: dict[str, Work] = {

@@ -18,7 +18,7 @@ FIELD = "fiftyone:"
 """``fiftyone:FIELD`` of the FiftyOne dataset that was imported, or ``fiftyone:OTHER/FIELD`` of another one."""
 
 
-def add(dataset_name: str, spec: str) -> FeatureSource:
+def add_own_features(dataset_name: str, spec: str) -> FeatureSource:
     """Keep the embeddings of a FiftyOne field as features of ``dataset_name``.
 
     Samples are matched by FiftyOne's own ids where the dataset was imported from there, else by the image's path.

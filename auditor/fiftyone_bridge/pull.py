@@ -95,7 +95,9 @@ class _Work:
     num_same: int = 0
 
 
-def pull(name: str, *, reviewer: str, to: str | None = None, progress: OnProgress | None = None) -> Pulled:
+def pull_decisions(
+    name: str, *, reviewer: str, to: str | None = None, progress: OnProgress | None = None
+) -> Pulled:
     """Take the decisions that were made in FiftyOne since the last push or pull.
 
     Raises:

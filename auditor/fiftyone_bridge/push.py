@@ -71,7 +71,7 @@ class Pushed:
     notes: list[str]
 
 
-def push(
+def push_audit(
     name: str,
     *,
     to: str | None = None,

@@ -24,8 +24,8 @@ from auditor.fiftyone_bridge import app as fiftyone_app
 from auditor.fiftyone_bridge import processes, views
 from auditor.fiftyone_bridge import push as fiftyone_push
 from auditor.fiftyone_bridge.app import PORT, RunningApp
-from auditor.fiftyone_bridge.pull import Listed, Pulled, pull
-from auditor.fiftyone_bridge.push import Pushed, push
+from auditor.fiftyone_bridge.pull import Listed, Pulled, pull_decisions
+from auditor.fiftyone_bridge.push import Pushed, push_audit
 from auditor.ground.errors import FiftyOneError
 from auditor.ground.progress import OnProgress
 from auditor.pictures import cache
@@ -37,18 +37,18 @@ __all__ = [
     "Pulled",
     "Pushed",
     "RunningApp",
-    "load",
-    "prepare",
-    "pull",
-    "push",
-    "serve",
+    "open_pushed",
+    "prepare_app",
+    "pull_decisions",
+    "push_audit",
+    "serve_app",
     "start",
 ]
 
 PLUGIN = Path(__file__).with_name("plugin")
 
 
-def load(name: str, to: str | None = None) -> Any:
+def open_pushed(name: str, to: str | None = None) -> Any:
     """The ``fiftyone.Dataset`` that ``name`` was pushed to.
 
     Raises:
@@ -75,7 +75,7 @@ class Prepared:
     port: int
 
 
-def prepare(
+def prepare_app(
     name: str,
     *,
     to: str | None = None,
@@ -91,7 +91,7 @@ def prepare(
         FiftyOneError: FiftyOne cannot be used, or the port is taken.
     """
     fiftyone_app.refuse_port(port)
-    pushed = push(name, to=to, audit_id=audit_id, progress=progress)
+    pushed = push_audit(name, to=to, audit_id=audit_id, progress=progress)
     fiftyone = fiftyone_door.connect()
     with fiftyone_door.explained():
         slug = views.slug_of(fiftyone, fiftyone.load_dataset(pushed.name), view)
@@ -117,7 +117,7 @@ def start(prepared: Prepared, *, reviewer: str = "") -> RunningApp:
     )
 
 
-def serve(
+def serve_app(
     prepared: Prepared, *, reviewer: str = "", browser: bool = True, say: Callable[[str], None] = print
 ) -> None:
     """Open the App and stay until Ctrl-C or SIGTERM, then stop it.

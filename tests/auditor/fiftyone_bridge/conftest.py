@@ -35,5 +35,5 @@ def pushed(database: Any, audited: tuple[Digits, int]) -> Any:
     """The 300 audited digits as a FiftyOne dataset."""
     from auditor.fiftyone_bridge import sync
 
-    sync.push("digits")
+    sync.push_audit("digits")
     return database.load_dataset("digits")

@@ -21,7 +21,7 @@ def page(pushed: Any) -> Iterator[Any]:
     """The App on the suspects of the pushed dataset, reviewed by ann."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     executable = chromium()
-    prepared = sync.prepare("digits", port=free_port())
+    prepared = sync.prepare_app("digits", port=free_port())
     app = sync.start(prepared, reviewer="ann")
     try:
         with sync_api.sync_playwright() as playwright:

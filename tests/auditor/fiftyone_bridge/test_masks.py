@@ -23,7 +23,7 @@ from tests.masked import OPTIONS, RIGHT, WRONG, Audited
 def shapes(database: Any, audited_masks: Audited) -> Any:
     """The 12 audited shapes as a FiftyOne dataset."""
     del audited_masks
-    sync.push("shapes")
+    sync.push_audit("shapes")
     return database.load_dataset("shapes")
 
 
@@ -56,19 +56,19 @@ def test_sync__masks_go_to_fiftyone_and_decisions_on_them_come_back_once(
 
     for tag, number in (("keep", RIGHT), ("relabel", WRONG[0]), ("exclude", WRONG[1])):
         shapes.match({"sample_index": number}).tag_samples(tag)
-    assert sync.pull("shapes", reviewer="ann").counts == {"keep": 1, "relabel": 1, "exclude": 1}
+    assert sync.pull_decisions("shapes", reviewer="ann").counts == {"keep": 1, "relabel": 1, "exclude": 1}
     taken = numbers(audited_masks, WRONG[0])
     expected = {RIGHT: ("keep", None), WRONG[0]: ("relabel", taken), WRONG[1]: ("exclude", None)}
     assert said(audited_masks) == expected
     np.testing.assert_array_equal(one(shapes, WRONG[0]).cleaned.mask, sample.suggested.mask)
     assert one(shapes, WRONG[1]).cleaned is None
     assert one(shapes, WRONG[0]).review.label == f"mask {WRONG[0]}, audit 1: {', '.join(map(str, taken))}"
-    again = sync.pull("shapes", reviewer="bob")
+    again = sync.pull_decisions("shapes", reviewer="bob")
     assert (again.counts, again.num_same, again.listed) == ({}, 0, [])
-    assert sync.push("shapes").num_waiting == 0
+    assert sync.push_audit("shapes").num_waiting == 0
 
     shapes.match({"sample_index": RIGHT}).tag_samples("relabel")
-    assert "no other label" in sync.pull("shapes", reviewer="ann").listed[0].text
+    assert "no other label" in sync.pull_decisions("shapes", reviewer="ann").listed[0].text
     assert said(audited_masks) == expected
 
 
@@ -84,7 +84,7 @@ def test_act__takes_the_suggested_regions_and_leaves_what_has_none(
     deciding.decide(
         audited_masks.dataset.id, WRONG[1], "keep", audit_id=audited_masks.audit_id, reviewer="bob"
     )
-    sync.push("shapes")
+    sync.push_audit("shapes")
     assert one(shapes, WRONG[1]).tags == ["label_issue", "keep"]
 
 
@@ -112,13 +112,13 @@ def test_import__masks_of_a_fiftyone_field_get_the_audit_on_their_own_samples(
 
     options = {"cross_entropy": OPTIONS["cross_entropy"] | {"epochs": 1}}
     worker.run(KIND.plan("again", ["cross_entropy"], options=options, device="cpu"))
-    assert (pushed := sync.push("again")).num_added == pushed.num_waiting == 0
+    assert (pushed := sync.push_audit("again")).num_added == pushed.num_waiting == 0
     assert theirs.name == pushed.name
     theirs.reload()
     assert one(theirs, 3).ground_truth.mask_path == str(source / "masks" / "003.png")
     np.testing.assert_array_equal(one(theirs, 3).cleaned.mask, results.given_masks(again)[3] + 1)
     theirs.match({"sample_index": 3}).tag_samples("exclude")
-    assert sync.pull("again", reviewer="ann").counts == {"exclude": 1}
+    assert sync.pull_decisions("again", reviewer="ann").counts == {"exclude": 1}
 
     theirs.add_sample_field("drawn", database.EmbeddedDocumentField, embedded_doc_type=database.Segmentation)
     theirs.set_values("drawn", [database.Segmentation(mask=np.ones((4, 4), np.uint8))] * 12)

@@ -22,7 +22,7 @@ def ages(database: Any, home: Path, tmp_path: Path) -> Any:
     """The 40 audited numbers as a FiftyOne dataset."""
     del home
     make_home(tmp_path)
-    sync.push("ages")
+    sync.push_audit("ages")
     return database.load_dataset("ages")
 
 
@@ -50,7 +50,7 @@ def test_sync__numbers_go_to_fiftyone_and_decisions_on_them_come_back_once(ages:
     edited = one(ages, WRONG[1])
     edited.cleaned.value = 34.5
     edited.save()
-    assert sync.pull("ages", reviewer="ann").counts == {"keep": 1, "exclude": 1, "relabel": 2}
+    assert sync.pull_decisions("ages", reviewer="ann").counts == {"keep": 1, "exclude": 1, "relabel": 2}
     expected = {
         1: ("keep", None),
         2: ("exclude", None),
@@ -60,7 +60,7 @@ def test_sync__numbers_go_to_fiftyone_and_decisions_on_them_come_back_once(ages:
     assert said(dataset.id) == expected
     assert one(ages, WRONG[0]).cleaned.value == shown[WRONG[0]]
     assert one(ages, 2).cleaned is None
-    again = sync.pull("ages", reviewer="bob")
+    again = sync.pull_decisions("ages", reviewer="bob")
     assert (again.counts, again.num_same) == ({}, 0)
 
     own = one(ages, WRONG[2])

@@ -42,7 +42,7 @@ def at(target: Any, sample_id: int, field: str) -> Any:
 
 
 def pull(reviewer: str = "ann") -> sync.Pulled:
-    return sync.pull("digits", reviewer=reviewer)
+    return sync.pull_decisions("digits", reviewer=reviewer)
 
 
 def other(digits: Digits, sample_id: int) -> int:
@@ -82,7 +82,7 @@ def test_pull__tags_and_labels_come_back_once(
     table = pd.read_csv(tmp_path / "out.csv")
     assert table.cleaned_label[2] == other(digits, 2)
     assert table.action[:5].tolist() == ["keep", "exclude", "relabel", "keep", "exclude"]
-    sync.push("digits")
+    sync.push_audit("digits")
     assert at(pushed, 2, "ground_truth.label") == str(other(digits, 2))  # theirs: we never write there again
     assert at(pushed, 2, "cleaned.label") == at(pushed, 2, "ground_truth.label")
     assert at(pushed, 5, "ground_truth.label") == str(digits.given_labels[5])
@@ -121,7 +121,7 @@ def test_pull__what_waits_survives_a_push(pushed: Any, audited: tuple[Digits, in
     tag(pushed, 0, "exclude")
     edit(pushed, 1, str(other(digits, 1)))
     made = at(pushed, 0, "last_modified_at")
-    assert sync.push("digits").num_waiting == 2
+    assert sync.push_audit("digits").num_waiting == 2
     assert at(pushed, 1, "ground_truth.label") == str(other(digits, 1))
     assert pull().counts == {"exclude": 1, "relabel": 1}
     log = decisions.log_frame(1)
@@ -130,7 +130,7 @@ def test_pull__what_waits_survives_a_push(pushed: Any, audited: tuple[Digits, in
 
 def test_pull__a_tag_taken_off_takes_back(pushed: Any) -> None:
     decisions.decide(1, 0, "keep", reviewer="bob")
-    sync.push("digits")
+    sync.push_audit("digits")
     pushed.match({"sample_index": 0}).untag_samples("keep")
     assert pull().counts == {"undo": 1}
     assert standing() == {}

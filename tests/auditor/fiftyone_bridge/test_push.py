@@ -121,7 +121,7 @@ def test_push__again_updates_and_keeps_what_a_person_added(pushed: Any, database
     pushed.save_view("mine", some)
     pushed.add_sample(database.Sample(filepath="/nowhere/else.png"))
     api.Dataset("digits").audit(["cross_entropy"], options=QUICK_OPTIONS, seed=5, map_method="pca")
-    again = sync.push("digits")
+    again = sync.push_audit("digits")
     pushed.reload()
     assert (again.num_added, again.num_foreign, len(pushed)) == (0, 1, 301)
     assert in_order(pushed, "trust_score") != before
@@ -137,25 +137,25 @@ def test_push__somebody_elses_dataset_is_left_alone(audited: tuple[Digits, int],
     theirs = database.Dataset("digits", persistent=True)
     theirs.add_sample(database.Sample(filepath="/nowhere/else.png"))
     with pytest.raises(FiftyOneError, match="not made by us; push under another name"):
-        sync.push("digits")
+        sync.push_audit("digits")
     with pytest.raises(FiftyOneError, match="not made by us"):
-        sync.push("digits", replace=True)
-    assert sync.push("digits", to="digits audit").name == "digits audit"
-    assert len(sync.load("digits")) == 300  # the name is remembered
+        sync.push_audit("digits", replace=True)
+    assert sync.push_audit("digits", to="digits audit").name == "digits audit"
+    assert len(sync.open_pushed("digits")) == 300  # the name is remembered
     assert len(database.load_dataset("digits")) == 1
 
 
 def test_push__replace_drops_only_what_an_earlier_import_left(pushed: Any) -> None:
     pushed.match({"sample_index": 0}).tag_samples("exclude")
     with pytest.raises(FiftyOneError, match=r"belongs to this import.*`auditor fiftyone digits pull` brings"):
-        sync.push("digits", replace=True)
-    assert sync.push("digits").num_waiting == 1
+        sync.push_audit("digits", replace=True)
+    assert sync.push_audit("digits").num_waiting == 1
     pushed.info[fields.MARK] |= {"key": "2020-01-01T00:00:00+00:00"}
     pushed.save()
     with pytest.raises(FiftyOneError, match="belongs to an earlier import; to replace it drops what"):
-        sync.push("digits")
-    assert sync.push("digits", replace=True).num_added == 300
-    assert "exclude" not in sync.load("digits").distinct("tags")
+        sync.push_audit("digits")
+    assert sync.push_audit("digits", replace=True).num_added == 300
+    assert "exclude" not in sync.open_pushed("digits").distinct("tags")
 
 
 def test_push__decisions_of_the_app_become_tags(pushed: Any, audited: tuple[Digits, int]) -> None:
@@ -166,7 +166,7 @@ def test_push__decisions_of_the_app_become_tags(pushed: Any, audited: tuple[Digi
                 open_session,
                 NewReview(dataset_id=dataset.id, sample_id=i, decision=decision, label=label, reviewer="ann"),
             )
-    sync.push("digits")
+    sync.push_audit("digits")
     tags = [set(tags) - {"label_issue"} for tags in in_order(pushed, "tags")[:5]]
     assert tags == [set(), {"keep"}, {"relabel"}, {"exclude"}, set()]
     assert in_order(pushed, "review.decision")[:4] == [None, "keep", "relabel", "unreadable"]
@@ -201,7 +201,7 @@ def test_push__brain_scores_are_brains_own(pushed: Any) -> None:
     brain.compute_hardness(pushed, "pred_cross_entropy", "hard_again", progress=False)
     np.testing.assert_allclose(in_order(pushed, "again"), ours["mistakenness"], atol=1e-4)
     np.testing.assert_allclose(in_order(pushed, "hard_again"), ours["hardness"], atol=1e-4)
-    sync.push("digits")  # the runs can be written again, and the fields stay
+    sync.push_audit("digits")  # the runs can be written again, and the fields stay
     pushed.reload()
     assert in_order(pushed, "mistakenness") == ours["mistakenness"]
 
@@ -209,14 +209,14 @@ def test_push__brain_scores_are_brains_own(pushed: Any) -> None:
 def test_push__a_newer_audit_with_other_engines_clears_nothing(pushed: Any) -> None:
     before = in_order(pushed, "cross_entropy_trust")
     newer = api.Dataset("digits").audit(["coteaching"], options=TINY_COTEACHING, map_method="pca")
-    sync.push("digits")
+    sync.push_audit("digits")
     pushed.reload()
     assert in_order(pushed, "cross_entropy_trust") == before
     assert None not in in_order(pushed, "coteaching_trust")
     assert pushed.get_field("coteaching_trust").description.endswith(f"(audit {newer})")
     assert pushed.get_field("cross_entropy_trust").description.endswith("(audit 1)")
     trust = in_order(pushed, "trust_score")
-    sync.push("digits", audit_id=1)
+    sync.push_audit("digits", audit_id=1)
     assert in_order(pushed, "trust_score") != trust
 
 
@@ -250,7 +250,7 @@ def test_push__onto_the_dataset_it_came_from(theirs: Any, database: Any) -> None
         bystander.add_sample(database.Sample(filepath="/nowhere.png", tags=["own"]))
     untouched = [bystander.first().to_dict(include_private=True) for bystander in bystanders]
     infos = [(one.info, one.list_saved_views(), list(one.get_field_schema())) for one in bystanders]
-    pushed = sync.push("mine")
+    pushed = sync.push_audit("mine")
     assert (pushed.name, pushed.num_added, pushed.num_foreign) == ("their photos", 0, 0)
     theirs.reload()
     assert theirs.values(["id", "label.id", "label.label", "note", "filepath"]) == before
@@ -270,8 +270,8 @@ def test_push__onto_the_dataset_it_came_from(theirs: Any, database: Any) -> None
     sample["label"].label = next(name for name in ("0", "1") if name != sample["label"].label)
     sample.save()
     theirs.match({"sample_index": 4}).tag_samples("exclude")
-    assert sync.pull("mine", reviewer="ann").counts == {"exclude": 1, "relabel": 1}
-    sync.push("mine")
+    assert sync.pull_decisions("mine", reviewer="ann").counts == {"exclude": 1, "relabel": 1}
+    sync.push_audit("mine")
     assert theirs.match({"sample_index": 4}).values("cleaned.label") == [None]
 
 
@@ -280,15 +280,15 @@ def test_push__fields_of_theirs_are_never_written_over(theirs: Any, database: An
     with pytest.raises(
         FiftyOneError, match="fields of its own named cleaned; rename them, or push mine under another"
     ):
-        sync.push("mine")
-    assert sync.push("mine", to="beside").num_added == 120
+        sync.push_audit("mine")
+    assert sync.push_audit("mine", to="beside").num_added == 120
     # Without that other one, pushes go where they went before; a sidebar of theirs stays, colours are added.
     database.delete_dataset("beside")
     theirs.delete_sample_field("cleaned")
     theirs.app_config.sidebar_groups = database.DatasetAppConfig.default_sidebar_groups(theirs)
     theirs.save()
     sidebar = [group.name for group in theirs.app_config.sidebar_groups]
-    assert sync.push("mine").name == "their photos"
+    assert sync.push_audit("mine").name == "their photos"
     theirs.reload()
     assert "decision" in str(theirs.app_config.color_scheme.fields)
     assert [group.name for group in theirs.app_config.sidebar_groups] == sidebar
@@ -296,23 +296,23 @@ def test_push__fields_of_theirs_are_never_written_over(theirs: Any, database: An
 
 def test_push__the_dataset_it_came_from_is_gone(theirs: Any, database: Any) -> None:
     theirs.delete_samples(theirs.limit(2))
-    pushed = sync.push("mine")
+    pushed = sync.push_audit("mine")
     assert pushed.notes[-1].startswith("2 samples of the import are no longer in FiftyOne's dataset")
     assert len(theirs) == 118
     database.delete_dataset("their photos")
     with pytest.raises(FiftyOneError, match="any more, from which mine came; another name makes a new one"):
-        sync.push("mine")
+        sync.push_audit("mine")
 
 
 def test_push__a_second_import_takes_the_fields_over_only_when_told(theirs: Any) -> None:
-    sync.push("mine")
+    sync.push_audit("mine")
     imports.import_dataset(
         "fiftyone:their photos", name="two", label_column="label", image_size=16, workers=1
     )
     api.Dataset("two").audit(["cross_entropy"], options=QUICK_OPTIONS, map_method="pca")
     with pytest.raises(FiftyOneError, match="belongs to an earlier import"):
-        sync.push("two")
-    assert sync.push("two", replace=True).num_samples == 120
+        sync.push_audit("two")
+    assert sync.push_audit("two", replace=True).num_samples == 120
     assert all("old" in tags for tags in theirs.values("tags"))
     assert theirs.values("note")[:2] == ["0", "1"]
 
@@ -326,13 +326,13 @@ def test_push__after_classes_were_changed_says_todays_and_keeps_the_imported_one
     ours = api.Dataset("digits")
     ours.merge_classes("3", "8", reviewer="ann")
     ours.rename_class("5", "50", reviewer="ann")
-    assert sync.pull("digits", reviewer="ann").counts == {}, "nobody said anything there"
-    assert sync.push("digits", to="digits anew").num_added == 300, (
+    assert sync.pull_decisions("digits", reviewer="ann").counts == {}, "nobody said anything there"
+    assert sync.push_audit("digits", to="digits anew").num_added == 300, (
         "a first push says the imported labels, too"
     )
     anew = database.load_dataset("digits anew")
     assert in_order(anew, "ground_truth.label") == in_order(anew, "given_label") == given
-    sync.push("digits", to="digits")
+    sync.push_audit("digits", to="digits")
     pushed.reload()
     for field in ("given_label", "ground_truth.label"):
         assert in_order(pushed, field) == given
@@ -350,12 +350,12 @@ def test_push__after_classes_were_changed_says_todays_and_keeps_the_imported_one
     sample = pushed.match({"sample_index": given.index("1")}).first()
     sample["cleaned"].label = "3"
     sample.save()
-    assert sync.pull("digits", reviewer="bob").counts == {"relabel": 1}
+    assert sync.pull_decisions("digits", reviewer="bob").counts == {"relabel": 1}
     (said,) = decisions.outcomes(ours.table.id).values()
     assert (said.sample_id, ours.class_names[said.label]) == (given.index("1"), "8")
     for _ in range(2):
         ours.undo_class_change(reviewer="ann")
-    sync.push("digits")
+    sync.push_audit("digits")
     pushed.reload()
     assert in_order(pushed, "cleaned.label") == [
         "8" if i == given.index("1") else label for i, label in enumerate(given)
@@ -365,12 +365,12 @@ def test_push__after_classes_were_changed_says_todays_and_keeps_the_imported_one
 
 def test_push__onto_their_dataset_after_a_class_was_renamed(theirs: Any) -> None:
     before = theirs.values("label.label")
-    sync.push("mine")
+    sync.push_audit("mine")
     api.Dataset("mine").rename_class("1", "17", reviewer="ann")
-    assert sync.pull("mine", reviewer="ann").counts == {}
-    sync.push("mine")
+    assert sync.pull_decisions("mine", reviewer="ann").counts == {}
+    sync.push_audit("mine")
     theirs.reload()
     assert theirs.values("label.label") == theirs.values("given_label") == before, "theirs stays theirs"
     assert theirs.values("cleaned.label") == ["17" if label == "1" else label for label in before]
     assert theirs.load_saved_view("class 17").values("label.label") == ["1"] * before.count("1")
-    assert sync.pull("mine", reviewer="ann").counts == {}
+    assert sync.pull_decisions("mine", reviewer="ann").counts == {}

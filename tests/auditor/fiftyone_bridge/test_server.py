@@ -81,7 +81,7 @@ def test_prepare__port_taken(audited: tuple[Digits, int]) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(FiftyOneError, match=f"Port {port} is taken .* --port {port + 1}"):
-            sync.prepare("digits", port=port)
+            sync.prepare_app("digits", port=port)
 
 
 def test_command__open_asks_for_its_key_and_ends_with_the_command(

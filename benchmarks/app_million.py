@@ -247,7 +247,7 @@ def _make_arrays(num_samples: int, num_features: int) -> None:
         doubt = probs.max(axis=1) - probs[np.arange(num_samples), given]
         trust = np.empty(num_samples, np.float32)
         trust[np.argsort(-doubt, kind="stable")] = np.arange(num_samples) / max(1, num_samples - 1)
-        tasks.store(
+        tasks.store_arrays(
             arrays.engine_folder(audit_id, engine),
             {
                 "pred_probs": probs,

@@ -160,7 +160,7 @@ def build(place: Path, num: int) -> None:
             "map": generator.standard_normal((num, 2), dtype=np.float32),
         }
         arrays |= {f"signal_{name}": generator.random(num, dtype=np.float32) for name in signals}
-        tasks.store(results.engine_folder(audit_id, engine), arrays)
+        tasks.store_arrays(results.engine_folder(audit_id, engine), arrays)
 
 
 def _link_images(folder: Path, names: list[str]) -> None:

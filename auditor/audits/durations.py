@@ -11,14 +11,14 @@ from auditor.backbones.features import FeatureSource
 from auditor.bridges import backbone_bridge, engine_bridge
 from auditor.catalog import audits
 from auditor.catalog.records import Audit, Dataset, EngineRun
-from auditor.work import embedding, executors
+from auditor.work import UMAP_ROWS, neighbour_seconds, threads_by_engine, training_cores
 
 START_S = 4.0
 """CPU seconds until a process has loaded the training library (measured)."""
 MAP_START_S = 1.3
 """Seconds until UMAP is loaded, once a process; where it was never compiled before, ten more."""
 MAP_S = 0.00021
-"""Seconds a sample that UMAP places, up to ``embedding.MAX_FIT`` of them."""
+"""Seconds a sample that UMAP places, up to ``embedding.UMAP_ROWS`` of them."""
 FIRM = 0.15
 """Share of the work whose own pace weighs as much as the estimate; the first epochs are slower."""
 WIDEST, SURER = 1.5, 5.0
@@ -103,7 +103,7 @@ def planned(
         before[START] = START_S + MAP_START_S * (source is None and map_method == "umap")
     own = [name for name in found if source is None or name not in on_features]
     if map_method == "umap":
-        each = MAP_S * min(dataset.num_samples, embedding.MAX_FIT)
+        each = MAP_S * min(dataset.num_samples, UMAP_ROWS)
         found |= {name: found[name] + each for name in own}
         if own and not threads:
             found[own[0]] += MAP_START_S
@@ -120,9 +120,9 @@ def _look(
         dataset.id, dataset.num_samples, (dataset.channels, dataset.height, dataset.width), source, device
     )
     found = {EMBEDDING: START_S + seconds} if seconds else {}
-    drawn = MAP_START_S + MAP_S * min(dataset.num_samples, embedding.MAX_FIT)
+    drawn = MAP_START_S + MAP_S * min(dataset.num_samples, UMAP_ROWS)
     num_features = min(num_features, backbone_bridge.expected_directions())
-    near = embedding.neighbour_seconds(dataset.num_samples, num_features)
+    near = neighbour_seconds(dataset.num_samples, num_features)
     return found | {MAP: near + (drawn if map_method == "umap" else 0.0)}, num_features
 
 
@@ -277,7 +277,7 @@ def until_all_are_done(seconds: Mapping[str, float], threads: Mapping[str, int])
 
     The engine with most threads goes first and alone, as one that others wait for does.
     """
-    num_cores = executors.cores()
+    num_cores = training_cores()
     alone, clock, free = 0.0, 0.0, num_cores
     running: list[tuple[float, int]] = []
     for name in sorted(seconds, key=lambda name: (-threads.get(name, num_cores), -seconds[name])):

@@ -36,7 +36,7 @@ from auditor.ground.files import written_whole
 from auditor.ground.names import first_twice
 from auditor.ground.settings import settings
 from auditor.review import decisions, verifying
-from auditor.work import executors
+from auditor.work import ExecutorChoice, threads_by_engine
 
 TRUNK = "cross_entropy"
 """The engine on whose early features others train where there is no backbone."""
@@ -89,7 +89,7 @@ def newest_unfinished(dataset_name: str, on: str | None = None) -> int:
         AuditFailedError: every audit of it is finished or running, or there is none.
     """
     at_work = ""
-    executors.Choice.of(on)
+    ExecutorChoice.of(on)
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
         for audit in audits.of_dataset(open_session, dataset.id):
@@ -130,7 +130,7 @@ def plan(
     ``alone``: only this audit's engines speak in its consensus; else also the latest finished run of every other
     engine, whichever audit it came from. ``budget``: seconds in which the audit should end on an idle machine; it
     takes the place of ``preset`` (see ``budgets``) and never overrules ``options``. ``on``: where it runs
-    (``executors.Choice``).
+    (``executors.ExecutorChoice``).
 
     Raises:
         NotFoundError: no such dataset.

@@ -14,9 +14,7 @@ import numpy as np
 from auditor.backbones import features
 from auditor.backbones.features import FeatureSource
 from auditor.ground.errors import AuditFailedError
-from auditor.work.executors import Executor
-from auditor.work.kinds import EMBEDDING, Embed
-from auditor.work.tasks import Event, Outcome
+from auditor.work import EMBEDDING, Embed, Event, Executor, Outcome
 
 RANGES = 16
 """Of ``features.CHUNK`` rows, in one task: with a small backbone some ten seconds of one core."""

@@ -32,9 +32,17 @@ from auditor.ground.files import load_array, new_folder_beside, written_whole
 from auditor.ground.progress import OnProgress, Progress, Ticker
 from auditor.pictures import cache, plain
 from auditor.results import arrays, settle
-from auditor.work import executors, tasks
-from auditor.work.kinds import LAYOUT, Layout, Train
-from auditor.work.tasks import Event, Outcome
+from auditor.work import (
+    LAYOUT,
+    PUT_IT_BACK,
+    Event,
+    ExecutorChoice,
+    Layout,
+    Outcome,
+    Train,
+    executor_for,
+    store_arrays,
+)
 
 if TYPE_CHECKING:
     from auditor.bridges.engine_bridge import EpochRecord
@@ -120,8 +128,8 @@ def _embed(audit: Audit, dataset: Dataset, source: FeatureSource, tell: jobs.Rep
     """Let one backbone see the images that it has not seen yet."""
     ticker = Ticker(tell, f"{plan.EMBEDDING} with {source.name}", dataset.num_samples)
     images, device = cache.image_cache_path(dataset), audit.device
-    if executors.Choice.of(audit.options.on).is_ray:
-        executor = executors.executor(audit.options.on)
+    if ExecutorChoice.of(audit.options.on).is_ray:
+        executor = executor_for(audit.options.on)
         shards.embed(dataset.id, images, source, executor, device=device, on_rows=ticker.at)
     else:
         features.embed(dataset.id, images, source, device=device, on_rows=lambda done, _: ticker.at(done))
@@ -149,14 +157,14 @@ def _look_at_features(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> No
         out=str(folder.with_name(LAYOUT)),
         draws=audit.options.map,
     )
-    executors.executor(audit.options.on).run([spec], _Unheard(tell))
+    executor_for(audit.options.on).run([spec], _Unheard(tell))
     drawn, near = (
-        load_array(Path(spec.out) / f"{name}.npy", remedy=tasks.AGAIN) for name in ("map", "neighbours")
+        load_array(Path(spec.out) / f"{name}.npy", remedy=PUT_IT_BACK) for name in ("map", "neighbours")
     )
     pairs = copies.find(cache.image_cache(dataset), near)
     jobs.patiently(lambda: copies.add(dataset, pairs))
     plain.light_and_sharp(dataset)  # a queue asks for it, and then would wait
-    tasks.store(folder, {"map": drawn, "neighbours": near})
+    store_arrays(folder, {"map": drawn, "neighbours": near})
     shutil.rmtree(spec.out, ignore_errors=True)
 
 
@@ -214,7 +222,7 @@ def train(
     listener = _Recording(audit, tell, runs, specs)
     if specs:
         listener.tell()
-        executors.executor(audit.options.on).run(specs, listener)
+        executor_for(audit.options.on).run(specs, listener)
     if listener.errors:
         raise AuditFailedError(" ".join(dict.fromkeys(listener.errors)))
 

@@ -200,7 +200,7 @@ class AuditPlan:
     finetune: bool = False
     """Whether engines of images train the backbone further."""
     on: str | None = None
-    """Where it runs, as ``executors.Choice`` reads it; None: where ``AUDITOR_EXECUTOR`` says."""
+    """Where it runs, as ``executors.ExecutorChoice`` reads it; None: where ``AUDITOR_EXECUTOR`` says."""
 
     def as_json(self) -> dict[str, Any]:
         """Return its fields by name, without those that say nothing."""

@@ -295,9 +295,9 @@ def audit(
     from auditor.bridges import engine_bridge
     from auditor.cli import output
     from auditor.results import own_models
-    from auditor.work import executors
+    from auditor.work import ExecutorChoice
 
-    executors.Choice.of(executor)
+    ExecutorChoice.of(executor)
     engine_bridge.checkpoint_interval_s()  # what is wrong there is said before anything is trained
     kind = kind_of(name)
     if forget_pred_probs is not None:

@@ -28,7 +28,7 @@ from auditor.ground.wording import plural
 from auditor.outputs import preview_export
 from auditor.results import comparison
 from auditor.review import verifying
-from auditor.work import executors
+from auditor.work import ExecutorChoice
 
 MIN_HELD_OUT = 50
 """Verified rows below which nothing can be told."""
@@ -76,7 +76,7 @@ def train_before_and_after(
     """Train on given and on cleaned labels and compare on the verified rows.
 
     ``policy``, ``max_fdr`` and ``audit_id`` choose the cleaned labels as an export does. ``on``: where it trains
-    (``executors.Choice``). ``on_ready`` is told how
+    (``executors.ExecutorChoice``). ``on_ready`` is told how
     many labels differ before anything is trained. Stopped and started again, it goes on where it stopped.
 
     Raises:
@@ -84,7 +84,7 @@ def train_before_and_after(
             or was stopped.
         ExportRefusedError: the policy can change nothing, or is unknown.
     """
-    executors.Choice.of(on)
+    ExecutorChoice.of(on)
     dataset = reading.dataset(dataset_name)
     given = ask(datasets.given_labels, dataset.id)
     held, truth, weights, notes = _held_out(dataset.id)

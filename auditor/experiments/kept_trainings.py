@@ -28,9 +28,7 @@ from auditor.ground.errors import AuditFailedError
 from auditor.ground.files import load_array, written_whole
 from auditor.ground.progress import OnProgress, Progress
 from auditor.pictures import cache
-from auditor.work import executors
-from auditor.work.kinds import Train
-from auditor.work.tasks import Event, Outcome
+from auditor.work import Event, Outcome, Train, executor_for, threads_by_engine
 
 FORGET_AFTER_S = 7 * 86_400.0
 """How long trainings are kept that nobody came back to."""
@@ -68,7 +66,7 @@ class Trainings:
     Args:
         kind: of the work; different work keeps its trainings apart.
         device: ``auto``, ``cpu`` or ``cuda``.
-        on: where they train (``executors.Choice``).
+        on: where they train (``executors.ExecutorChoice``).
         on_progress: called after each epoch and each training, and several times a second between; those under way
             count as their share. What it raises stops all.
 
@@ -105,11 +103,11 @@ class Trainings:
         waiting = {path: one for path, one in zip(paths, trainings, strict=True) if not path.exists()}
         watch = _Watch(self._folder, len(set(paths)), self._on_progress)
         # By all of them, so that those of a run that goes on compute as the others did.
-        threads = executors.threads([path.stem for path in dict.fromkeys(paths)], [], self._device, self._on)
+        threads = threads_by_engine([path.stem for path in dict.fromkeys(paths)], [], self._device, self._on)
         try:
             specs = [self._spec(path, one, threads.get(path.stem)) for path, one in waiting.items()]
             watch.begin(specs)
-            executors.executor(self._on).run(specs, watch)
+            executor_for(self._on).run(specs, watch)
         except (Exception, KeyboardInterrupt) as error:
             text = (
                 watch.stopped

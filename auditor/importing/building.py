@@ -55,7 +55,7 @@ from auditor.pictures.sources import (
     printable,
 )
 from auditor.statistics.annotators import Answers, consensus
-from auditor.work.ray_pool import RayPool
+from auditor.work import RayPool
 
 LARGEST_DEFAULT_SIZE = 224
 SMALLEST_SIZE = 8

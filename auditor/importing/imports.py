@@ -58,7 +58,7 @@ from auditor.pictures.sources import (
     remarks,
     tree_lines,
 )
-from auditor.work import executors, ray_pool
+from auditor.work import ExecutorChoice, RayPool, open_pool
 
 __all__ = [
     "BadRowsError",
@@ -283,7 +283,7 @@ def import_dataset(
     ``true_label_column`` is known truth for benchmarks: stored beside the cache, never trained on.
     ``workers`` defaults to the number of processors.
     ``on`` is where a large set is decoded: ``processes``, or a Ray cluster as for an audit
-    (``executors.Choice``); default: ``AUDITOR_EXECUTOR``.
+    (``executors.ExecutorChoice``); default: ``AUDITOR_EXECUTOR``.
 
     An import that was killed leaves what it had done for a day; the same call goes on from there, with images whose
     files were written since decoded anew (images at an address are taken for unchanged).
@@ -382,9 +382,9 @@ def _go_on(source: Source, parsed: Parsed, place: staging.Workplace, named: Path
     journal.forget_what_changed(place.folder, parsed.rows.path, iter(parsed.rows), written)
 
 
-def _cluster(on: str | None) -> executors.Choice | None:
+def _cluster(on: str | None) -> ExecutorChoice | None:
     try:
-        choice = executors.Choice.of(on)
+        choice = ExecutorChoice.of(on)
     except AuditFailedError as error:
         raise ImportRefusedError(str(error), field="on") from error
     return choice if choice.is_ray else None
@@ -477,7 +477,7 @@ def _build(
     skip_bad: bool,
     workers: int,
     readers: Readers,
-    cluster: executors.Choice | None,
+    cluster: ExecutorChoice | None,
     progress: OnProgress | None,
     levels: tuple[float, float] | None,
 ) -> Built:
@@ -495,10 +495,10 @@ def _build(
 
 
 @contextmanager
-def _away(cluster: executors.Choice) -> Iterator[ray_pool.RayPool]:
+def _away(cluster: ExecutorChoice) -> Iterator[RayPool]:
     """The cluster; its own errors are the import's."""
     try:
-        with ray_pool.open_pool(cluster.address) as away:
+        with open_pool(cluster.address) as away:
             yield away
     except AuditFailedError as error:
         raise ImportRefusedError(f"{error} Nothing was imported.", field="on") from error

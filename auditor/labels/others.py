@@ -21,7 +21,7 @@ from auditor.labels.usual import Usual
 from auditor.results import arrays
 from auditor.results.settle import noise_rate_json
 from auditor.statistics import NoiseRate
-from auditor.work import executors, tasks
+from auditor.work import store_arrays, threads_by_engine
 
 
 class Others(Usual):
@@ -69,7 +69,7 @@ class Others(Usual):
             engines=names,
             options=AuditPlan(
                 alone=True,
-                threads=executors.threads(names, [], resolved, on),
+                threads=threads_by_engine(names, [], resolved, on),
                 features=None if features is None else features.as_dict(),
                 on=on,
             ),
@@ -86,7 +86,7 @@ class Others(Usual):
         self, audit: Audit, together: dict[str, Any], columns: dict[str, Any], rate: NoiseRate, **more: Any
     ) -> None:
         """Write what all engines say ``together``, the scores and the summary; a busy catalog is waited for."""
-        tasks.store(arrays.engine_folder(audit.id, self.words), together)
+        store_arrays(arrays.engine_folder(audit.id, self.words), together)
         none = np.zeros(len(columns["rank"]), np.int64)
         zeros = {"agreement": none} | dict.fromkeys(("disagreement", "suggested_probability"), none * 0.0)
         summary = AuditSummary(

@@ -31,9 +31,7 @@ from auditor.ground.errors import NotFoundError
 from auditor.ground.files import load_array, load_arrays, load_json, written_whole
 from auditor.results import own_models
 from auditor.statistics import CrossFit, Pool, engine_sentence, headline
-from auditor.work import embedding
-from auditor.work.kinds import NEIGHBOURS
-from auditor.work.tasks import AGAIN, RESULT
+from auditor.work import NUM_NEIGHBOURS, PUT_IT_BACK, RESULT_FILE, nearest_neighbors
 
 RANKS = "ranks.npz"
 POOLS = "pools.npz"
@@ -146,7 +144,7 @@ def pools(audit: Audit) -> CrossFit | None:
     if not path.exists():
         return None
     columns = ("names", "parts", "weights", "bias", "transition", "settled_at")
-    names, parts, weights, bias, transition, settled_at = load_arrays(path, *columns, remedy=AGAIN)
+    names, parts, weights, bias, transition, settled_at = load_arrays(path, *columns, remedy=PUT_IT_BACK)
     if str(settled_at) != audit.summary.settled_at:
         return None
     pools = tuple(Pool(*one) for one in zip(weights, bias, transition, strict=True))
@@ -155,8 +153,8 @@ def pools(audit: Audit) -> CrossFit | None:
 
 def is_out_of_sample(audit_id: int, engine: str) -> bool:
     """Every sample was judged by a model that never learned from its label."""
-    path = _folder_of(audit_id, engine) / RESULT
-    told = load_json(path, remedy=AGAIN) if path.exists() else {}
+    path = _folder_of(audit_id, engine) / RESULT_FILE
+    told = load_json(path, remedy=PUT_IT_BACK) if path.exists() else {}
     return bool(told.get("provenance", {}).get("is_out_of_sample"))
 
 
@@ -164,7 +162,7 @@ def worst_of(audit: Audit, sample_ids: NDArray[np.integer], *, most: int) -> pd.
     """sample_id and rank of the most suspicious of some samples, at most ``most``, the worst first."""
     path = folders.of_audit(audit.id) / RANKS
     if path.exists():
-        rank, at = load_arrays(path, "rank", "settled_at", remedy=AGAIN)
+        rank, at = load_arrays(path, "rank", "settled_at", remedy=PUT_IT_BACK)
         if str(at) == ranked_at(audit):
             found = rank[sample_ids]
             chosen = np.argpartition(found, most)[:most] if len(found) > most else np.arange(len(found))
@@ -275,7 +273,7 @@ def array(audit_id: int, engine: str, name: str) -> NDArray[Any]:
     path = _folder_of(audit_id, engine) / f"{name}.npy"
     if not path.exists():
         raise NotFoundError(f"Audit {audit_id} has no {name} of engine {engine}; did that engine finish?")
-    return load_array(path, remedy=AGAIN)
+    return load_array(path, remedy=PUT_IT_BACK)
 
 
 def pred_probs(audit_id: int, engine: str) -> NDArray[np.float32]:
@@ -313,7 +311,7 @@ def embeddings(audit_id: int, engine: str) -> NDArray[np.floating]:
     """(N, D) float32: what the engine learned about each image. Of ``FEATURES`` the first view."""
     if engine != FEATURES:
         return array(audit_id, engine, "embeddings")
-    return load_array(reduced_file(audit_id), remedy=AGAIN)[:, 0]
+    return load_array(reduced_file(audit_id), remedy=PUT_IT_BACK)[:, 0]
 
 
 def reduced_file(audit_id: int) -> Path:
@@ -385,7 +383,7 @@ def engines_of(audit_id: int) -> list[str]:
 def trained_labels(audit_id: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The labels (N,) and the trusted mask (N,) that the audit trained on."""
     path = folders.of_audit(audit_id) / "inputs.npz"
-    labels, trusted = load_arrays(path, "labels", "trusted", remedy=AGAIN)
+    labels, trusted = load_arrays(path, "labels", "trusted", remedy=PUT_IT_BACK)
     return labels, trusted
 
 
@@ -500,7 +498,7 @@ def describe(audit_id: int, engine: str) -> dict[str, Any]:
     path = folder.with_name(f"{folder.name}.json")
     if not path.exists():
         return {"title": engine, "paper": "", "signals": {}}
-    about = load_json(path, remedy=AGAIN)
+    about = load_json(path, remedy=PUT_IT_BACK)
     if ON not in engine:
         return about
     (model,) = [run.model for run in speaking_runs(audit_id) if run.name == engine]
@@ -510,8 +508,8 @@ def describe(audit_id: int, engine: str) -> dict[str, Any]:
 def _neighbours(audit_id: int, engine: str, sample_id: int) -> list[int]:
     if (_folder_of(audit_id, engine) / "neighbours.npy").exists():
         return [int(i) for i in array(audit_id, engine, "neighbours")[sample_id]]
-    ids, _ = embedding.nearest_neighbors(
-        embeddings(audit_id, engine), np.array([sample_id]), num_neighbors=NEIGHBOURS
+    ids, _ = nearest_neighbors(
+        embeddings(audit_id, engine), np.array([sample_id]), num_neighbors=NUM_NEIGHBOURS
     )
     return [int(i) for i in ids[0]]
 

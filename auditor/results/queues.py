@@ -20,7 +20,7 @@ from auditor.ground.settings import Settings, settings
 from auditor.pictures import plain
 from auditor.results import arrays
 from auditor.review import log
-from auditor.work.embedding import mean_distances, nearest_neighbors
+from auditor.work import mean_distances, nearest_neighbors
 
 MAX_PAGE = 300
 """Most samples of a page."""

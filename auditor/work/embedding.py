@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from auditor.bridges import engine_bridge
 from auditor.ground.errors import AuditFailedError
 
-MAX_FIT = 20_000
+UMAP_ROWS = 20_000
 """Samples that UMAP itself sees."""
 MAX_COMPONENTS = 50
 """Directions that PCA leaves before UMAP and neighbours."""
@@ -55,9 +55,9 @@ def map_2d(embeddings: NDArray[np.floating], *, quick: bool = False, seed: int =
     reduced, num = _reduce(embeddings), len(embeddings)
     if quick or num < MIN_FOR_UMAP or embeddings.shape[1] < 2:
         return _pad(reduced, num)
-    if num <= MAX_FIT:
+    if num <= UMAP_ROWS:
         return _umap(reduced(slice(None)), seed)
-    drawn = np.sort(np.random.default_rng(seed).permutation(num)[:MAX_FIT])
+    drawn = np.sort(np.random.default_rng(seed).permutation(num)[:UMAP_ROWS])
     anchors = _umap(reduced(drawn), seed)
     positions = np.empty((num, 2), dtype=np.float32)
     from sklearn.neighbors import NearestNeighbors  # takes most of a second to import: only where it is used

@@ -56,7 +56,7 @@ class Executor(Protocol):
 
 
 @dataclass(frozen=True)
-class Choice:
+class ExecutorChoice:
     """What a text such as ``processes``, ``processes:2``, ``ray`` or ``ray://head:10001`` says."""
 
     num: int = 0
@@ -66,7 +66,7 @@ class Choice:
     """Of a Ray cluster; None = ``RAY_ADDRESS``, else a Ray of this machine."""
 
     @classmethod
-    def of(cls, text: str | None = None) -> Choice:
+    def of(cls, text: str | None = None) -> ExecutorChoice:
         """Read such a text; None: that of ``AUDITOR_EXECUTOR``.
 
         Raises:
@@ -88,19 +88,19 @@ class Choice:
         )
 
 
-def side_by_side(choice: Choice) -> int:
+def side_by_side(choice: ExecutorChoice) -> int:
     """Return how many tasks run side by side on this machine: as chosen, or by its cores and free memory."""
     free = int(psutil.virtual_memory().available / MEMORY_OF_ONE)
-    return choice.num or max(1, min(MOST_OF_ITSELF, cores(), free))
+    return choice.num or max(1, min(MOST_OF_ITSELF, training_cores(), free))
 
 
-def cores() -> int:
+def training_cores() -> int:
     """Cores that trainings may use: what this process may, and no more than ``OMP_NUM_THREADS`` where it is set."""
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     return min(usable_cores(), int(wanted)) if wanted.isdecimal() and int(wanted) > 0 else usable_cores()
 
 
-def threads(
+def threads_by_engine(
     engines: Sequence[str], first: Sequence[str], device: str, on: str | None = None
 ) -> dict[str, int]:
     """Return how many threads each engine computes with, by engine: fixed when an audit is planned.
@@ -114,7 +114,7 @@ def threads(
         device: only on the CPU do engines train side by side.
         on: where they train (``Choice.of``).
     """
-    choice, num_cores = Choice.of(on), cores()
+    choice, num_cores = ExecutorChoice.of(on), training_cores()
     beside = [name for name in engines if name not in first]
     num = max(1, min(side_by_side(choice), len(beside), num_cores))
     if device != "cpu" or (num == 1 and not choice.is_ray):
@@ -122,9 +122,9 @@ def threads(
     return {name: num_cores if name in first else num_cores // num for name in engines}
 
 
-def executor(on: str | None = None) -> Executor:
+def executor_for(on: str | None = None) -> Executor:
     """Return the executor that ``Choice.of`` reads from the text."""
-    choice = Choice.of(on)
+    choice = ExecutorChoice.of(on)
     return RayExecutor(choice.address) if choice.is_ray else Processes(side_by_side(choice))
 
 

@@ -17,13 +17,13 @@ from auditor.ground.files import load_array, load_arrays
 from auditor.ground.vocabulary import CLASSIFICATION, MULTILABEL, REGRESSION, SEGMENTATION
 from auditor.statistics import trust_in_given
 from auditor.work import embedding
-from auditor.work.tasks import AGAIN, Event, Say, Task, store
+from auditor.work.tasks import PUT_IT_BACK, Event, Say, Task, store_arrays
 
 if TYPE_CHECKING:
     from auditor.bridges.engine_bridge import EpochRecord
 
 EMBEDDING, LAYOUT = "embedding", "layout"
-NEIGHBOURS = 8
+NUM_NEIGHBOURS = 8
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -59,7 +59,7 @@ class Embed(Task):
                 Event(self.name, EMBEDDING, start + done, end, done / (end - start), 0.0, {}, {})
             ),
         )
-        store(Path(self.out), {"features": found}, {})
+        store_arrays(Path(self.out), {"features": found}, {})
         return {}
 
 
@@ -82,9 +82,9 @@ class Layout(Task):
         """See ``Task``; it says nothing on the way."""
         del say
         points = _mapped(self.features)[:, 0]  # of a file on disk: both read it in pieces where it is large
-        near = embedding.neighbor_table(points, num_neighbors=NEIGHBOURS)
+        near = embedding.neighbor_table(points, num_neighbors=NUM_NEIGHBOURS)
         drawn = embedding.map_2d(points, quick=self.draws == "pca")
-        store(Path(self.out), {"map": drawn, "neighbours": near}, {})
+        store_arrays(Path(self.out), {"map": drawn, "neighbours": near}, {})
         return {}
 
 
@@ -129,7 +129,7 @@ class Train(Task):
         checkpoint = engine_bridge.FileCheckpoint(Path(self.checkpoint))
         values, provenance = _TRAIN[self.task](self, _common(self, say, checkpoint))
         plain = {"provenance": provenance}
-        store(Path(self.out), values, plain)
+        store_arrays(Path(self.out), values, plain)
         checkpoint.remove()
         return plain
 
@@ -158,7 +158,7 @@ def _train_classes(task: Train, common: dict[str, Any]) -> tuple[Arrays, dict[st
     if task.draws is not None:
         arrays["map"] = embedding.map_2d(result.embeddings, quick=task.draws == "pca")
     if task.finds_neighbours:
-        arrays["neighbours"] = embedding.neighbor_table(result.embeddings, num_neighbors=NEIGHBOURS)
+        arrays["neighbours"] = embedding.neighbor_table(result.embeddings, num_neighbors=NUM_NEIGHBOURS)
     if result.features is not None:
         arrays["features"] = result.features
     arrays |= {f"signal_{key}": values for key, values in result.signals.items()}
@@ -167,7 +167,7 @@ def _train_classes(task: Train, common: dict[str, Any]) -> tuple[Arrays, dict[st
 
 
 def _train_masks(task: Train, common: dict[str, Any]) -> tuple[Arrays, dict[str, Any]]:
-    masks, trusted = load_arrays(Path(task.inputs), "masks", "trusted", remedy=AGAIN)
+    masks, trusted = load_arrays(Path(task.inputs), "masks", "trusted", remedy=PUT_IT_BACK)
     images, judged = _mapped_if(task.images), _mapped_if(task.given)
     assert images is not None
     assert judged is not None
@@ -190,7 +190,7 @@ def _train_masks(task: Train, common: dict[str, Any]) -> tuple[Arrays, dict[str,
 
 
 def _train_numbers(task: Train, common: dict[str, Any]) -> tuple[Arrays, dict[str, Any]]:
-    numbers, trusted = load_arrays(Path(task.inputs), "numbers", "trusted", remedy=AGAIN)
+    numbers, trusted = load_arrays(Path(task.inputs), "numbers", "trusted", remedy=PUT_IT_BACK)
     judged = _mapped_if(task.given)
     assert judged is not None
     result = engine_bridge.train_numbers(
@@ -211,7 +211,7 @@ def _train_numbers(task: Train, common: dict[str, Any]) -> tuple[Arrays, dict[st
 
 
 def _train_sets(task: Train, common: dict[str, Any]) -> tuple[Arrays, dict[str, Any]]:
-    sets, trusted = load_arrays(Path(task.inputs), "sets", "trusted", remedy=AGAIN)
+    sets, trusted = load_arrays(Path(task.inputs), "sets", "trusted", remedy=PUT_IT_BACK)
     assert task.features is not None
     result = engine_bridge.train_sets(task.engine, _mapped(task.features), sets, trusted=trusted, **common)
     return {"probs": result.probs}, _provenance(result)
@@ -229,7 +229,7 @@ def _common(task: Train, say: Say, checkpoint: engine_bridge.FileCheckpoint) -> 
     """Return what every training takes."""
     labels, truth = None, _read(task.truth)
     if truth is not None:
-        (labels,) = load_arrays(Path(task.inputs), "labels", remedy=AGAIN)
+        (labels,) = load_arrays(Path(task.inputs), "labels", remedy=PUT_IT_BACK)
     return {
         "config": task.config,
         "seed": task.seed,
@@ -241,7 +241,7 @@ def _common(task: Train, say: Say, checkpoint: engine_bridge.FileCheckpoint) -> 
 
 def _classes(task: Train) -> dict[str, Any]:
     """Return what a training on classes takes besides."""
-    labels, trusted = load_arrays(Path(task.inputs), "labels", "trusted", remedy=AGAIN)
+    labels, trusted = load_arrays(Path(task.inputs), "labels", "trusted", remedy=PUT_IT_BACK)
     with np.load(task.inputs, allow_pickle=False) as stored:
         weight = stored.get("trusted_weight", None)
     return {
@@ -279,7 +279,7 @@ def _event(
 
 
 def _mapped(path: str) -> NDArray[Any]:
-    return load_array(Path(path), remedy=AGAIN)
+    return load_array(Path(path), remedy=PUT_IT_BACK)
 
 
 def _mapped_if(path: str | None) -> NDArray[Any] | None:
@@ -287,4 +287,4 @@ def _mapped_if(path: str | None) -> NDArray[Any] | None:
 
 
 def _read(path: str | None) -> NDArray[np.int64] | None:
-    return None if path is None else load_array(Path(path), remedy=AGAIN, mapped=False)
+    return None if path is None else load_array(Path(path), remedy=PUT_IT_BACK, mapped=False)

@@ -162,7 +162,7 @@ class _Sent:
             self._storage.get_folder(f"{self._key}.tar", Path(place))
             plain = tasks.finished(dataclasses.replace(self.spec, out=place))
             arrays = {file.stem: np.load(file, mmap_mode="r") for file in sorted(Path(place).glob("*.npy"))}
-            tasks.store(Path(self.spec.out), arrays, plain)
+            tasks.store_arrays(Path(self.spec.out), arrays, plain)
 
     def forget(self) -> None:
         """Remove what the storage holds of this task alone; inputs that others read stay."""

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from auditor.bridges import engine_bridge
 from auditor.ground.files import new_folder_beside
 
-RESULT = "result.json"
-AGAIN = "put it back from a backup, or audit again"
+RESULT_FILE = "result.json"
+PUT_IT_BACK = "put it back from a backup, or audit again"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,18 +152,20 @@ def run(task: Task, say: Say) -> dict[str, Any]:
 def finished(task: Task) -> dict[str, Any] | None:
     """The result that the task left, or None where it has none yet."""
     try:
-        found = json.loads((Path(task.out) / RESULT).read_text(encoding="utf-8"))
+        found = json.loads((Path(task.out) / RESULT_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
 
 
-def store(folder: Path, arrays: Mapping[str, NDArray[Any]], plain: Mapping[str, Any] | None = None) -> None:
+def store_arrays(
+    folder: Path, arrays: Mapping[str, NDArray[Any]], plain: Mapping[str, Any] | None = None
+) -> None:
     """Write arrays, and ``plain`` as ``result.json``, all together or not at all; an older set is replaced."""
     with new_folder_beside(folder) as building:
         for name, values in arrays.items():
             np.save(building / f"{name}.npy", values)
         if plain is not None:
-            (building / RESULT).write_text(json.dumps(plain), encoding="utf-8")
+            (building / RESULT_FILE).write_text(json.dumps(plain), encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)
         building.rename(folder)

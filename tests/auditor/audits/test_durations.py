@@ -181,7 +181,7 @@ def estimated_by_width(
 def test_planned_whole__stages_come_before_engines_that_train_side_by_side(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(durations.executors, "cores", lambda: 2)
+    monkeypatch.setattr(durations, "training_cores", lambda: 2)
     estimate = {"embedding": 40.0, "start": 5.0, "umn": 7.0, "l2b": 6.0}
     audit = planned_audit(estimate)
     assert durations.planned_whole(audit) == 58

@@ -36,7 +36,7 @@ def test_map_2d__what_was_compiled_is_kept_for_the_next_process():
 
 def test_map_2d__large_sets_are_placed_between_drawn_ones(monkeypatch):
     points, blob = blobs(150)
-    monkeypatch.setattr(embedding, "MAX_FIT", 90)
+    monkeypatch.setattr(embedding, "UMAP_ROWS", 90)
     positions = map_2d(points)
     assert np.isfinite(positions).all()
     distances = np.linalg.norm(positions[:, None] - positions[None], axis=2)
@@ -146,7 +146,7 @@ def test_map_2d__a_memory_map_is_read_in_blocks(monkeypatch, tmp_path, quick):
     rows = (rng.normal(size=(3, 12))[rng.integers(0, 3, 900)] * 6 + rng.normal(size=(900, 12))).astype(
         np.float32
     )
-    monkeypatch.setattr(embedding, "MAX_FIT", 200)
+    monkeypatch.setattr(embedding, "UMAP_ROWS", 200)
     whole = embedding.map_2d(rows, quick=quick)
     np.save(tmp_path / "rows.npy", rows)
     monkeypatch.setattr(embedding, "MAX_PCA", 899)

@@ -146,12 +146,12 @@ def test_threads__cores_are_shared_by_those_that_run_side_by_side(monkeypatch: p
     monkeypatch.setattr(executors, "usable_cores", lambda: 8)
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
     monkeypatch.setenv(executors.VARIABLE, "processes:1")
-    assert executors.threads(["a", "b"], [], "cpu") == {}
+    assert executors.threads_by_engine(["a", "b"], [], "cpu") == {}
     monkeypatch.setenv(executors.VARIABLE, "processes:2")
-    assert executors.threads(["a", "b", "c"], ["a"], "cpu") == {"a": 4, "b": 2, "c": 2}
-    assert executors.threads(["a", "b"], [], "cuda") == {}
+    assert executors.threads_by_engine(["a", "b", "c"], ["a"], "cpu") == {"a": 4, "b": 2, "c": 2}
+    assert executors.threads_by_engine(["a", "b"], [], "cuda") == {}
     monkeypatch.setenv(executors.VARIABLE, "processes:8")
-    assert executors.threads(list("abcdef"), [], "cpu")["f"] == 1
+    assert executors.threads_by_engine(list("abcdef"), [], "cpu")["f"] == 1
 
 
 def test_threads__where_nobody_named_a_number_memory_and_cores_say_it(
@@ -161,9 +161,9 @@ def test_threads__where_nobody_named_a_number_memory_and_cores_say_it(
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv(executors.VARIABLE, raising=False)
     monkeypatch.setattr(executors, "MEMORY_OF_ONE", 1.0)
-    assert executors.threads(list("abcde"), [], "cpu") == dict.fromkeys("abcde", 2)
+    assert executors.threads_by_engine(list("abcde"), [], "cpu") == dict.fromkeys("abcde", 2)
     monkeypatch.setattr(executors, "MEMORY_OF_ONE", 1e18)
-    assert executors.threads(list("abcde"), [], "cpu") == {}
+    assert executors.threads_by_engine(list("abcde"), [], "cpu") == {}
 
 
 def test_placed__tasks_on_any_card_take_one_each(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_placed__tasks_on_any_card_take_one_each(tmp_path: Path) -> None:
 )
 def test_choice__other_texts_are_refused(text: str) -> None:
     with pytest.raises(AuditFailedError, match="There is no executor"):
-        executors.Choice.of(text)
+        executors.ExecutorChoice.of(text)
 
 
 def test_spec__survives_json(tmp_path: Path) -> None:

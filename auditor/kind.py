@@ -152,7 +152,7 @@ class Kind(ABC):
 
     @abstractmethod
     def plan(self, dataset_name: str, engines: Sequence[str] | None = None, **choices: Any) -> int:
-        """Register an audit and freeze its inputs, with the choices of ``plan.plan``; returns its id.
+        """Register an audit and freeze its inputs, with the choices of ``plan.plan_audit``; returns its id.
 
         Raises:
             NotFoundError: no such dataset.

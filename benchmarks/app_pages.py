@@ -127,7 +127,7 @@ def _audit_photos(folder: Path) -> None:
 
     imports.import_dataset(folder, name=PHOTOS)
     short = {name: {"epochs": EPOCHS} for name in app_million.ENGINES}
-    worker.run(plan.plan(PHOTOS, list(short), preset="quick", options=short, map_method="pca"))
+    worker.run_audit(plan.plan_audit(PHOTOS, list(short), preset="quick", options=short, map_method="pca"))
 
 
 def measure(url: str, dataset: str, useful: dict[str, str]) -> dict[str, Any]:

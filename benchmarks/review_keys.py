@@ -89,7 +89,9 @@ def make(home: Path) -> None:
                 given = LOOKS_LIKE[true] if rng.random() < SIMILAR else rng.choice(others)
             rows.writerow([file.relative_to(root), given, true])
     imports.import_dataset(table, name=NAME, root=str(root), true_label_column="true")
-    worker.run(plan.plan(NAME, preset="quick", features=usual_features.choose(NAME, None)[0]))
+    worker.run_audit(
+        plan.plan_audit(NAME, preset="quick", features=usual_features.choose_features(NAME, None)[0])
+    )
 
 
 class Reviewer:

@@ -198,7 +198,7 @@ def stages(audit_id: int) -> dict[str, Any]:
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
         runs = {run.engine: run.seconds for run in audits.runs(open_session, audit_id)}
-    planned = durations.planned_whole(audit)
+    planned = durations.planned_seconds(audit)
     return {"engines_s": runs, "estimate_s": audit.options.estimate, "planned_s": planned}
 
 

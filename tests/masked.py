@@ -52,7 +52,7 @@ def make_home(folder: Path) -> Audited:
     names = source / "classes.txt"
     import_dataset(source, name="shapes", task=SEGMENTATION, class_names=names, workers=1)
     audit_id = KIND.plan("shapes", ["cross_entropy"], options=OPTIONS, device="cpu")
-    worker.run(audit_id)
+    worker.run_audit(audit_id)
     return Audited(source, SHAPES, audit_id)
 
 

@@ -48,4 +48,4 @@ def make_home(folder: Path) -> None:
     features = own_features.add("ages", np.arange(NUM, dtype=np.float32)[:, None], name="place")
     options = {"cross_entropy": {"folds": 2, "batch_size": 16, "learning_rate": 0.01}}
     audit_id = KIND.plan("ages", ["cross_entropy"], options=options, features=features, device="cpu")
-    worker.run(audit_id)
+    worker.run_audit(audit_id)

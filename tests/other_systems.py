@@ -83,7 +83,9 @@ def main(system: str, folder: Path) -> None:
     sys.platform = here
     options = {"cross_entropy": {"epochs": 1, "views": 1}}
     processes.yield_to_others()
-    worker.run(plan.plan("digits", ["cross_entropy"], device="cpu", options=options, map_method="pca"))
+    worker.run_audit(
+        plan.plan_audit("digits", ["cross_entropy"], device="cpu", options=options, map_method="pca")
+    )
     refused = False
     with alone("push"):
         try:

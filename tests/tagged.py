@@ -174,4 +174,4 @@ def make_home(folder: Path) -> None:
     import_dataset(source, name="shapes", task=MULTILABEL, workers=1)
     noise = np.random.default_rng(1).normal(0, 0.1, (NUM, 3))
     features = own_features.add("shapes", (shown() + noise).astype(np.float32), name="seen")
-    worker.run(KIND.plan("shapes", features=features, device="cpu"))
+    worker.run_audit(KIND.plan("shapes", features=features, device="cpu"))

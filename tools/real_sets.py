@@ -70,8 +70,8 @@ def photos(home: Path) -> None:
             shutil.copyfile(file, source / name)
             rows.writerow([name, LOOKS_LIKE[true] if number in wrong else true, true])
     imports.import_dataset(source / "clothes.csv", name=PHOTOS, true_label_column="true")
-    audit = plan.plan(PHOTOS, preset="quick", features=usual_features.choose(PHOTOS, None)[0])
-    worker.run(audit)
+    audit = plan.plan_audit(PHOTOS, preset="quick", features=usual_features.choose_features(PHOTOS, None)[0])
+    worker.run_audit(audit)
     verified = drawing.draw(PHOTOS, VERIFIED)
     truth = cache.true_labels(reading.dataset(PHOTOS))
     for sample in verified.sample_ids:
@@ -122,7 +122,9 @@ def masks(home: Path) -> None:
         "task": SEGMENTATION, "class_names": source / "classes.txt", "ignore_index": 11, "image_size": 96
     }  # fmt: skip
     imports.import_dataset(source, name=STREET, **options)
-    worker.run(KIND.plan(STREET, ["cross_entropy"], options={"cross_entropy": {"epochs": 30}}, device="cpu"))
+    worker.run_audit(
+        KIND.plan(STREET, ["cross_entropy"], options={"cross_entropy": {"epochs": 30}}, device="cpu")
+    )
 
 
 def numbers(home: Path) -> None:
@@ -145,8 +147,10 @@ def numbers(home: Path) -> None:
         rows.append(f"images/{stem}.jpg,{share:.1f}")
     (source / "road.csv").write_text("\n".join(rows) + "\n")
     imports.import_dataset(source / "road.csv", name=ROAD, task=REGRESSION, label_column="road")
-    worker.run(
-        KIND.plan(ROAD, features=usual_features.choose(ROAD, "timm:tf_efficientnet_lite0")[0], device="cpu")
+    worker.run_audit(
+        KIND.plan(
+            ROAD, features=usual_features.choose_features(ROAD, "timm:tf_efficientnet_lite0")[0], device="cpu"
+        )
     )
 
 

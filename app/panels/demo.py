@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app.session import apart, state
-from auditor.audits import plan
+from auditor.audits import start_audit
 from auditor.cli import demo
 
 NAME = demo.NAME
@@ -18,6 +18,6 @@ def offer() -> None:
     ):
         with st.spinner("Importing 1,797 digits …"):
             demo.prepare()
-        plan.start(apart.plan(NAME, None, "quick", "auto", 0))
+        start_audit(apart.plan(NAME, None, "quick", "auto", 0))
         state.go_to_dataset(NAME)
         state.go_to("audit")

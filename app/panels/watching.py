@@ -9,8 +9,7 @@ from app.panels import jobs as panel
 from app.session import next_steps, readers, sign_in, state, words
 from app.session.failures import shown
 from app.session.words import plain
-from auditor.audits import plan
-from auditor.audits.plan import AuditOverview, EngineProgress
+from auditor.audits import AuditOverview, EngineProgress, audit_overview, cancel_audit, start_audit
 from auditor.catalog.records import Audit, Dataset
 from auditor.results import arrays
 from auditor.results.statements import no_suspects
@@ -30,13 +29,13 @@ STATES = {
 
 def watch(dataset: Dataset, audit: Audit) -> None:
     """Draw the audit, once a second while it runs; when it has ended, its result first."""
-    is_over = plan.overview(audit.id).is_over
+    is_over = audit_overview(audit.id).is_over
     st.fragment(_draw, run_every=None if is_over else POLL_S)(dataset, audit, is_over)
 
 
 def _draw(dataset: Dataset, audit: Audit, was_over: bool) -> None:
     with shown():
-        seen = plan.overview(audit.id)
+        seen = audit_overview(audit.id)
         _head(seen, state.audit_number(audit))
         titles = {row.engine: arrays.describe(audit.id, row.engine)["title"] for row in seen.engines}
         if seen.state == "finished":
@@ -101,7 +100,7 @@ def _head(seen: AuditOverview, number: int) -> None:
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown(f"**Audit {number}** :{colour}-badge[{said}]{remaining}", width="content")
         panel.controls(
-            seen.audit_id, seen.state, goes_on=True, cancel=plan.cancel, resume=plan.start, key="audit"
+            seen.audit_id, seen.state, goes_on=True, cancel=cancel_audit, resume=start_audit, key="audit"
         )
 
 

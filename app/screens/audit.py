@@ -15,7 +15,7 @@ from app.session import apart, readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor import kind
-from auditor.audits import budgets, durations, plan
+from auditor.audits import DEFAULT_BUDGET_S, OVERNIGHT_S, EngineChoices, heads_of, start_audit
 from auditor.backbones import features, weights
 from auditor.backbones.features import NO_BACKBONE
 from auditor.catalog.records import Audit, Dataset
@@ -48,9 +48,9 @@ AUTO = "auto"
 TIMES = {
     apart.USUAL_TIME: "usual: 10 minutes, on a GPU until all is done",
     120.0: "2 minutes",
-    budgets.DEFAULT_S: "10 minutes",
+    DEFAULT_BUDGET_S: "10 minutes",
     1_800.0: "30 minutes",
-    budgets.OVERNIGHT_S: "overnight",
+    OVERNIGHT_S: "overnight",
     None: "until all is done",
 }
 OWN, OTHER = "own", "other"
@@ -79,7 +79,7 @@ def usual_view(home: Path, name: str, version: str) -> Future[tuple[str, str]]:
 @st.cache_resource(ttl=MEASURED_S, max_entries=64)
 def durations_of(
     home: Path, name: str, version: str, preset: str, device: str, backbone: str, finetune: bool
-) -> Future[durations.Choices]:
+) -> Future[EngineChoices]:
     """Measured once for a dataset as it was imported and audited (``version``)."""
     del home, version
     return apart.durations_of(name, preset, device, backbone, finetune=finetune)
@@ -256,11 +256,11 @@ def cost(dataset: Dataset, wanted: Wanted) -> tuple[str, float] | None:
     measured, has_backbone = found.result(), backbone != NO_BACKBONE
     names = [one.name for one in engines.result() if has_backbone or not one.needs_features]
     chosen = wanted.engines or names
-    heads = [] if has_backbone else plan.heads_of(chosen, wanted.options)
+    heads = [] if has_backbone else heads_of(chosen, wanted.options)
     seconds = measured.seconds(chosen, heads, on_features=has_backbone and not wanted.finetune)
     limit = wanted.budget
     if limit == apart.USUAL_TIME:
-        limit = budgets.DEFAULT_S if measured.device == "cpu" else None
+        limit = DEFAULT_BUDGET_S if measured.device == "cpu" else None
     return why, seconds if limit is None else min(limit, seconds)
 
 
@@ -283,7 +283,7 @@ def say_cost(dataset: Dataset, wanted: Wanted, was_known: bool) -> None:
 
 def begin(audit_id: int) -> None:
     """Start a planned audit and watch it."""
-    plan.start(audit_id)
+    start_audit(audit_id)
     st.session_state["next_audit_watched"] = audit_id
     st.rerun()
 

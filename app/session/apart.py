@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from auditor import api, kind
-from auditor.audits import budgets, durations, usual_features
-from auditor.audits import plan as auditing
+from auditor.audits import DEFAULT_BUDGET_S, EngineChoices, choose_features, engine_choices, pretrained
 from auditor.backbones import features
 from auditor.bridges import engine_bridge
 from auditor.catalog import reading
@@ -23,7 +22,7 @@ from auditor.catalog.db import close_all
 from auditor.ground.apart import DiedError, Readers
 
 USUAL_TIME = 0.0
-"""The budget of whoever names none: ``budgets.DEFAULT_S`` on a CPU, none on a GPU."""
+"""The budget of whoever names none: ``budgets.DEFAULT_BUDGET_S`` on a CPU, none on a GPU."""
 LEAVE_S, LEAVING = 0.2, "leaving"
 """How often a waiting page looks whether another is wanted, and the key that it reads for that."""
 
@@ -109,7 +108,7 @@ def plan(
     ``budget``: seconds, instead of the preset, or ``USUAL_TIME``. ``alone``: runs of earlier audits are not heard.
 
     Raises:
-        AuditorError: as ``plan.plan``.
+        AuditorError: as ``plan.plan_audit``.
     """
     return call(_plan, name, chosen, preset, device, seed, options, backbone, finetune, budget, alone)
 
@@ -130,7 +129,7 @@ def usual_view(name: str) -> Future[tuple[str, str]]:
 
 def durations_of(
     name: str, preset: str, device: str, backbone: str, *, finetune: bool = False
-) -> Future[durations.Choices]:
+) -> Future[EngineChoices]:
     """Return what each engine would take on the dataset ``name``, by a probe of this machine.
 
     ``backbone`` and ``finetune``: as ``plan``.
@@ -139,15 +138,15 @@ def durations_of(
 
 
 def _usual_view(name: str) -> tuple[str, str]:
-    source, why = usual_features.choose(name, None)
+    source, why = choose_features(name, None)
     return features.NO_BACKBONE if source is None else source.name, why
 
 
-def _durations(name: str, preset: str, device: str, backbone: str, finetune: bool) -> durations.Choices:
+def _durations(name: str, preset: str, device: str, backbone: str, finetune: bool) -> EngineChoices:
     dataset = reading.dataset(name)
     source = _features(name, backbone)
-    finetuned = auditing.pretrained(source) if finetune else None
-    return durations.choices(dataset, preset, device, source, finetuned)
+    finetuned = pretrained(source) if finetune else None
+    return engine_choices(dataset, preset, device, source, finetuned)
 
 
 def _choices() -> list[EngineTitle]:
@@ -181,7 +180,7 @@ def _plan(
 ) -> int:
     if budget == USUAL_TIME:
         is_short = preset == "quick" and engine_bridge.resolve_device(device) == "cpu"
-        budget = budgets.DEFAULT_S if is_short else None
+        budget = DEFAULT_BUDGET_S if is_short else None
     return kind.of(reading.dataset(name)).plan(
         name,
         chosen,
@@ -199,4 +198,4 @@ def _plan(
 def _features(name: str, backbone: str | None) -> features.FeatureSource | None:
     """The user's own features of that key, or those of that backbone."""
     kept = {one.key: one for one in features.own(reading.dataset(name).id)}
-    return kept[backbone] if backbone in kept else usual_features.choose(name, backbone)[0]
+    return kept[backbone] if backbone in kept else choose_features(name, backbone)[0]

@@ -19,7 +19,7 @@ from sqlmodel import Session
 from auditor import importing
 from auditor import kind as kinds
 from auditor.api.watching import watching
-from auditor.audits import budgets, plan, usual_features, worker
+from auditor.audits import audit_overview, choose_features, newest_unfinished_audit, parse_budget, run_audit
 from auditor.backbones import features as feature_files
 from auditor.backbones import own_features as tables_of_features
 from auditor.catalog import audits, datasets, jobs, reading, records, removal
@@ -149,7 +149,7 @@ class Dataset:
         ``engines``: one name or several, default all.
         ``backbone``: a pretrained network such as ``"timm:mobilenetv3_large_100"`` on whose features the engines
         train, with ``weights`` from a file; several with commas between stand side by side; default see
-        ``usual_features.choose``, ``"none"``: from scratch. It gets
+        ``usual_features.choose_features``, ``"none"``: from scratch. It gets
         images of ``backbone_size`` pixels (default: as its weights want them) in ``views`` views each (default: 1).
         ``finetune``: every engine trains the backbone too, on the images. ``features``: your own in its place, see
         ``own_features``. ``alone``: hear only these engines, not the latest runs of others in earlier audits.
@@ -185,7 +185,7 @@ class Dataset:
         elif "backbone" in kind.unused["audit"]:
             source = None
         else:
-            source, _ = usual_features.choose(
+            source, _ = choose_features(
                 self.name,
                 backbone,
                 None if weights is None else Path(weights),
@@ -203,7 +203,7 @@ class Dataset:
             map_method=map_method,
             features=source,
             alone=alone,
-            budget=budgets.parse(budget) if isinstance(budget, str) else budget,
+            budget=parse_budget(budget) if isinstance(budget, str) else budget,
             finetune=finetune,
             on=on,
         )
@@ -215,12 +215,12 @@ class Dataset:
         Raises:
             AuditFailedError: there is none, or it could not be finished.
         """
-        return self._run(plan.newest_unfinished(self.name, on), progress)
+        return self._run(newest_unfinished_audit(self.name, on), progress)
 
     def _run(self, audit_id: int, progress: bool | OnProgress) -> int:
         with watching(progress) as heard:
             listener = None if heard is None else _TimeLeft(audit_id, heard)
-            worker.run(audit_id, progress=listener)
+            run_audit(audit_id, progress=listener)
         return audit_id
 
     def _refuse_unused(self, command: str, **given: Any) -> None:
@@ -759,7 +759,7 @@ class _TimeLeft:
     def __call__(self, at: Progress) -> None:
         now = time.monotonic()
         if now - self._asked > EVERY_S:
-            self._asked, self._left = now, plan.overview(self._audit_id).seconds_left
+            self._asked, self._left = now, audit_overview(self._audit_id).seconds_left
         self._heard(replace(at, seconds_left=at.seconds_left if self._left is None else self._left))
 
 

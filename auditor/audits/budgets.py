@@ -20,7 +20,7 @@ from typing import Any
 from auditor.ground.errors import AuditFailedError
 from auditor.ground.wording import plural
 
-DEFAULT_S = 600.0
+DEFAULT_BUDGET_S = 600.0
 """Budget of an audit on a CPU where nobody says otherwise."""
 OVERNIGHT_S = 8 * 3_600.0
 UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0}
@@ -52,7 +52,7 @@ class Rung:
     """What it does, for people; empty where nothing is left out."""
 
 
-def parse(text: str) -> float:
+def parse_budget(text: str) -> float:
     """Seconds of ``10m``, ``90s``, ``1.5h`` or ``overnight``.
 
     Raises:

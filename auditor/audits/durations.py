@@ -127,7 +127,7 @@ def _look(
 
 
 @dataclass(frozen=True)
-class Choices:
+class EngineChoices:
     """What each engine of the registry would take with a preset, before anybody chose some of them."""
 
     wanted: str
@@ -149,13 +149,13 @@ class Choices:
         return until_all_are_done({**self.before, **each}, threads)
 
 
-def choices(
+def engine_choices(
     dataset: Dataset,
     preset: str,
     device: str,
     source: FeatureSource | None = None,
     finetuned: engine_bridge.Pretrained | None = None,
-) -> Choices:
+) -> EngineChoices:
     """Estimates for every engine, on images where it can (training ``finetuned`` further) and on features.
 
     ``source``: these features; None: those of a network that trained on the images.
@@ -180,10 +180,10 @@ def choices(
             places=places(names, heads, [], device),
         )
     stages = {name: found[source is not None].get(name, 0.0) for name in BEFORE}
-    return Choices(device, resolved, found[True] | found[False], found[True], stages)
+    return EngineChoices(device, resolved, found[True] | found[False], found[True], stages)
 
 
-def planned_whole(audit: Audit) -> float:
+def planned_seconds(audit: Audit) -> float:
     """Seconds that the plan says of the whole audit; 0 where it says nothing."""
     options = audit.options
     return until_all_are_done(options.estimate, options.threads)

@@ -82,7 +82,7 @@ class AuditOverview:
         return self.state in ("finished", "failed", "cancelled", "dead")
 
 
-def newest_unfinished(dataset_name: str, on: str | None = None) -> int:
+def newest_unfinished_audit(dataset_name: str, on: str | None = None) -> int:
     """Return the newest audit of the dataset that can be resumed, which goes on where ``on`` says, if it does.
 
     Raises:
@@ -106,7 +106,7 @@ def newest_unfinished(dataset_name: str, on: str | None = None) -> int:
     )
 
 
-def plan(
+def plan_audit(
     dataset_name: str,
     engines: Sequence[str] | None = None,
     *,
@@ -204,7 +204,7 @@ def plan(
     inputs: dict[str, NDArray[Any]] = {"labels": labels, "trusted": trusted}
     if (weight := verifying.trusted_weight(dataset.id, trusted)) is not None:
         inputs["trusted_weight"] = weight
-    return register(dataset, audit, set_up.configs, inputs)
+    return register_audit(dataset, audit, set_up.configs, inputs)
 
 
 def check_seed(seed: int) -> None:
@@ -217,7 +217,7 @@ def check_seed(seed: int) -> None:
         raise AuditFailedError(f"The seed is {seed}; use a whole number from 0 to {2**31 - 1}.")
 
 
-def register(
+def register_audit(
     dataset: Dataset,
     audit: NewAudit,
     configs: Mapping[str, Mapping[str, Any]],
@@ -347,7 +347,7 @@ def _all_or_nothing(folder: Path) -> Iterator[Path]:
         ) from error
 
 
-def start(audit_id: int) -> int:
+def start_audit(audit_id: int) -> int:
     """Start an audit, or go on with one that was cancelled, failed or killed, in a process of its own.
 
     Returns the number of its job.
@@ -379,12 +379,12 @@ def job_of(audit_id: int) -> int:
         )
 
 
-def cancel(audit_id: int) -> None:
+def cancel_audit(audit_id: int) -> None:
     """Ask a running audit to stop after its current epoch; what it reached is kept."""
     jobs.cancel(job_of(audit_id))
 
 
-def overview(audit_id: int) -> AuditOverview:
+def audit_overview(audit_id: int) -> AuditOverview:
     """Progress of the audit and of each of its engines, with the time left."""
     seen = _seen(audit_id)
     # A process may write its last words and end between our look at its rows and our look for the process.
@@ -461,10 +461,10 @@ def _inputs(dataset: Dataset) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
 OnProgress = Callable[[AuditOverview], None]
 
 
-def follow(audit_id: int, on_progress: OnProgress, *, every_s: float = 0.5) -> AuditOverview:
+def wait_for_audit(audit_id: int, on_progress: OnProgress, *, every_s: float = 0.5) -> AuditOverview:
     """Watch an audit that runs elsewhere until nothing works on it any more; returns the last overview."""
     while True:
-        seen = overview(audit_id)
+        seen = audit_overview(audit_id)
         on_progress(seen)
         if seen.is_over:
             return seen

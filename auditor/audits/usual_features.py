@@ -43,7 +43,7 @@ alone (two minutes and a half for these on two cores), and find more on six of s
 average precision .001 to .058 more (benchmarks/results/backbones.md)."""
 
 
-def choose(
+def choose_features(
     dataset_name: str,
     name: str | None,
     file: Path | None = None,

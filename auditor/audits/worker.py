@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from auditor.bridges.engine_bridge import EpochRecord
 
 
-def run(audit_id: int, *, progress: OnProgress | None = None) -> None:
+def run_audit(audit_id: int, *, progress: OnProgress | None = None) -> None:
     """Do the work of an audit in this process, from wherever an earlier attempt left it; see ``work``.
 
     ``progress`` hears how far it is.
@@ -57,10 +57,10 @@ def run(audit_id: int, *, progress: OnProgress | None = None) -> None:
         JobRefusedError: another process works on it.
         AuditFailedError: it could not be finished; the catalog holds the same text.
     """
-    jobs.run(plan.job_of(audit_id), lambda _, tell: work(audit_id, tell), progress=progress)
+    jobs.run(plan.job_of(audit_id), lambda _, tell: work_on_audit(audit_id, tell), progress=progress)
 
 
-def work(audit_id: int, tell: jobs.Reporter) -> None:
+def work_on_audit(audit_id: int, tell: jobs.Reporter) -> None:
     """Do the audit's part of its job: what its kind of labels needs.
 
     Raises:
@@ -90,7 +90,7 @@ def run_on_classes(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
     if found is not None:
         _first_list(audit, dataset, tell, given)
         _look_at_features(audit, dataset, tell)
-    train(audit, dataset, tell, given=given)
+    train_engines(audit, dataset, tell, given=given)
     jobs.patiently(lambda: settle.settle(audit.id))
 
 
@@ -105,7 +105,7 @@ def _first_list(audit: Audit, dataset: Dataset, tell: jobs.Reporter, given: Path
         and all(run.status != "finished" for run in runs)
     ):
         with contextlib.suppress(AuditFailedError):  # it is tried again among the others, which go on
-            train(audit, dataset, tell, given=given, only=first)
+            train_engines(audit, dataset, tell, given=given, only=first)
             jobs.patiently(lambda: settle.settle(audit.id))
 
 
@@ -195,7 +195,7 @@ def _finish(audit_id: int) -> None:
     ask(audits.set_status, audit_id, "finished", finished_at=now())
 
 
-def train(
+def train_engines(
     audit: Audit,
     dataset: Dataset,
     tell: jobs.Reporter,

@@ -291,7 +291,7 @@ def audit(
     choicenet and, as cross_entropy, a plain mixture density network; of several classes per image the noise model
     asks about each class.
     """
-    from auditor.audits import plan
+    from auditor.audits import newest_unfinished_audit, start_audit
     from auditor.bridges import engine_bridge
     from auditor.cli import output
     from auditor.results import own_models
@@ -310,7 +310,7 @@ def audit(
         refuse_beside("--resume", PLANNED, "an audit goes on as planned; leave --resume out to plan another")
     witness = None if pred_probs is None else own_models.read(name, pred_probs)
     if resume:
-        audit_id = plan.newest_unfinished(name, executor)
+        audit_id = newest_unfinished_audit(name, executor)
     else:
         refuse_unused(kind, "audit")
         found, why = None, ""
@@ -340,7 +340,7 @@ def audit(
         added = own_models.keep(witness)
         taken = f"{added.num_rows:,} of {plural(added.num_samples, 'sample')}"
         echo(f"{added.name}: predictions for {taken} are one more witness.", err=True)
-    plan.start(audit_id)
+    start_audit(audit_id)
     if detach:
         shown = f"`auditor status {shlex.quote(name)}` shows its progress"
         echo(f"Audit {audit_id} runs in the background; {shown}.")
@@ -351,7 +351,7 @@ def audit(
 
 def _budget(text: str | None, device: str) -> float | None:
     """Seconds of ``--budget``; the default is ten minutes on a CPU where ``--preset`` does not say how long."""
-    from auditor.audits import budgets
+    from auditor.audits import DEFAULT_BUDGET_S, parse_budget
     from auditor.bridges import engine_bridge
 
     context = click.get_current_context()
@@ -359,9 +359,9 @@ def _budget(text: str | None, device: str) -> float | None:
     if text is not None:
         if is_preset_given:
             raise click.UsageError("--budget takes the place of --preset; use one of them.")
-        return budgets.parse(text)
+        return parse_budget(text)
     is_cpu = engine_bridge.resolve_device(device) == "cpu"
-    return budgets.DEFAULT_S if is_cpu and not is_preset_given else None
+    return DEFAULT_BUDGET_S if is_cpu and not is_preset_given else None
 
 
 def _features(
@@ -376,7 +376,7 @@ def _features(
 ) -> tuple[FeatureSource | None, str]:
     """Return what the options of ``audit`` say about features, and a sentence about it, which may be empty."""
     from auditor import api
-    from auditor.audits import usual_features
+    from auditor.audits import choose_features
     from auditor.backbones import features
 
     if column is not None and own is None:
@@ -385,9 +385,7 @@ def _features(
         if backbone is not None or weights is not None or side is not None or views is not None:
             raise click.UsageError("--features takes the place of a backbone; use one of them.")
         return api.own_features(name, own, column=column), ""
-    return usual_features.choose(
-        name, backbone, weights, side=side, views=views or features.DEFAULT_VIEWS, one=one
-    )
+    return choose_features(name, backbone, weights, side=side, views=views or features.DEFAULT_VIEWS, one=one)
 
 
 @cli.group(cls=Commands)

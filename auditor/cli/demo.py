@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from auditor import api
-from auditor.audits import plan
+from auditor.audits import plan_audit, start_audit
 from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import ask
@@ -90,8 +90,8 @@ def run(*, out: Path | None = None, engines: Sequence[str] | None = None, force:
     with output.step_progress() as progress:
         import_dataset(digits.source, name=name, image_size=SIDE, progress=progress)
     watch.lap("imported them")
-    audit_id = plan.plan(name, engines, preset=PRESET, seed=SEED)
-    plan.start(audit_id)
+    audit_id = plan_audit(name, engines, preset=PRESET, seed=SEED)
+    start_audit(audit_id)
     output.follow_audit(audit_id)
     trained = arrays.engines_of(audit_id)
     watch.lap(f"audited them with {', '.join(trained)}")

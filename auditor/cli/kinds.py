@@ -56,9 +56,9 @@ def _import(job: Job, tell: Reporter) -> dict[str, Any]:
 
 def _audit(job: Job, tell: Reporter) -> None:
     assert job.audit_id is not None
-    from auditor.audits import worker
+    from auditor.audits import work_on_audit
 
-    worker.work(job.audit_id, tell)
+    work_on_audit(job.audit_id, tell)
 
 
 def _compare(job: Job, tell: Reporter) -> dict[str, Any]:

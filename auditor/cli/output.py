@@ -17,7 +17,7 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
 from auditor import kind as kinds
-from auditor.audits import durations, plan
+from auditor.audits import TRUNK, AuditOverview, audit_overview, cancel_audit, planned_seconds, wait_for_audit
 from auditor.backbones.weights import Weights
 from auditor.catalog import audits, datasets, reading
 from auditor.catalog.db import ask, damaged_value
@@ -146,8 +146,8 @@ def plan_summary(audit_id: int) -> None:
         return
     heads = audit.options.heads
     if heads:
-        echo(f"{plan.TRUNK} trains on the images, the others on what its network sees.", err=True)
-    seconds, budget = durations.planned_whole(audit), audit.options.budget or {}
+        echo(f"{TRUNK} trains on the images, the others on what its network sees.", err=True)
+    seconds, budget = planned_seconds(audit), audit.options.budget or {}
     if budget.get("does"):
         echo(f"Within {duration(budget['seconds'])}: {budget['does']}.", err=True)
     late = " Nothing shorter is left." if budget and seconds > budget["seconds"] else ""
@@ -163,10 +163,10 @@ def follow_audit(audit_id: int) -> None:
     with _bar() as bar:
         tasks = {
             engine.engine: bar.add_task(engine.engine, total=1.0, left="")
-            for engine in plan.overview(audit_id).engines
+            for engine in audit_overview(audit_id).engines
         }
 
-        def show(seen: plan.AuditOverview) -> None:
+        def show(seen: AuditOverview) -> None:
             if seen.preparing is not None:
                 first = seen.preparing
                 if first.engine not in tasks:
@@ -180,11 +180,11 @@ def follow_audit(audit_id: int) -> None:
                 bar.update(tasks[engine.engine], description=name, completed=engine.progress, left=left)
 
         try:
-            last = plan.follow(audit_id, show)
+            last = wait_for_audit(audit_id, show)
         except KeyboardInterrupt:
-            plan.cancel(audit_id)
+            cancel_audit(audit_id)
             echo("\nStopping after the current epoch ...", err=True)
-            plan.follow(audit_id, show)
+            wait_for_audit(audit_id, show)
             command = f"auditor audit {shlex.quote(_name_of(audit_id))} --resume"
             raise AuditFailedError(f"Audit {audit_id} was cancelled; `{command}` continues it.") from None
     if last.state != "finished":
@@ -392,7 +392,7 @@ def _dataset_status(dataset: Dataset) -> dict[str, Any]:
 
 
 def _audit_status(audit: Audit) -> dict[str, Any]:
-    seen = plan.overview(audit.id)
+    seen = audit_overview(audit.id)
     return {
         "id": audit.id,
         "state": seen.state,

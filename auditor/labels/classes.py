@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from auditor import jobs
-from auditor.audits import plan, worker
+from auditor.audits import plan_audit, run_on_classes
 from auditor.catalog.records import Audit, Dataset, Draw, NewReview, Sample
 from auditor.ground.errors import ReviewError, VerificationError
 from auditor.ground.names import Names
@@ -113,12 +113,12 @@ class Classes(Usual):
         return Said(*from_verdict(said.decision, label, sample.given_label))
 
     def plan(self, dataset_name: str, engines: Sequence[str] | None = None, **choices: Any) -> int:
-        """Plan it, as ``plan.plan``."""
-        return plan.plan(dataset_name, engines, **choices)
+        """Plan it, as ``plan.plan_audit``."""
+        return plan_audit(dataset_name, engines, **choices)
 
     def run(self, audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
         """Look at the features, train, find the consensus."""
-        worker.run_on_classes(audit, dataset, tell)
+        run_on_classes(audit, dataset, tell)
 
     def table(self, dataset: Dataset, audit: Audit, page: pd.DataFrame) -> pd.DataFrame:
         """Return ``COLUMNS``, with the names of classes."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor import jobs
-from auditor.audits import plan, worker
+from auditor.audits import check_seed, features_for, register_audit, train_engines
 from auditor.backbones.features import FeatureSource
 from auditor.bridges import engine_bridge
 from auditor.catalog import audits, folders, reading, scores
@@ -54,7 +54,7 @@ class Others(Usual):
     ) -> int:
         """Plan it; ``of_classes`` are left, see ``unused``."""
         del of_classes
-        plan.check_seed(seed)
+        check_seed(seed)
         names = list(engines or engine_bridge.engines_on(self.words))
         resolved = engine_bridge.resolve_device(device)
         dataset = reading.dataset(dataset_name)
@@ -74,12 +74,12 @@ class Others(Usual):
                 on=on,
             ),
         )
-        return plan.register(dataset, audit, configs, self.inputs(dataset))
+        return register_audit(dataset, audit, configs, self.inputs(dataset))
 
     def run(self, audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
         """Train the engines, then settle."""
-        worker.features_for(audit, dataset, tell)
-        worker.train(audit, dataset, tell, given=self.given(dataset, folders.of_audit(audit.id)))
+        features_for(audit, dataset, tell)
+        train_engines(audit, dataset, tell, given=self.given(dataset, folders.of_audit(audit.id)))
         self.settle(audit, dataset)
 
     def store(

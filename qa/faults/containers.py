@@ -216,11 +216,11 @@ def audits(luck: random.Random, place: Path) -> None:
 
     more = {"cross_entropy": QUICK_OPTIONS["cross_entropy"] | {"epochs": 30}}
     whole, disturbed = (
-        plan.plan("first", ["cross_entropy"], options=more, map_method="pca", device="cpu", alone=True)
+        plan.plan_audit("first", ["cross_entropy"], options=more, map_method="pca", device="cpu", alone=True)
         for _ in range(2)
     )
     db.close_all()
-    first = Container("a", lambda: worker.run(disturbed))
+    first = Container("a", lambda: worker.run_audit(disturbed))
     time.sleep(luck.uniform(0.05, 1.2))
     way = luck.choice(["kill", "stop", "stop early"])
     if way == "kill":
@@ -228,7 +228,7 @@ def audits(luck: random.Random, place: Path) -> None:
     else:
         first.stop()
     time.sleep(0 if way == "stop early" else SILENCE_S + 0.3)
-    second = Container("b", lambda: worker.run(disturbed))
+    second = Container("b", lambda: worker.run_audit(disturbed))
     time.sleep(luck.uniform(0.0, 0.6))
     first.go_on()
     codes = [second.end(), first.end()]
@@ -236,11 +236,11 @@ def audits(luck: random.Random, place: Path) -> None:
         raise FaultError("traceback", f"{way}: {codes}")
     _hurry()
     for audit_id in (whole, disturbed):
-        last = Container("c", functools.partial(worker.run, audit_id))
+        last = Container("c", functools.partial(worker.run_audit, audit_id))
         if last.end() not in (0, REFUSED):
             raise FaultError("traceback", f"audit {audit_id} after {way}")
-    if plan.overview(disturbed).state != "finished":
-        raise FaultError("lost", f"{way}: {codes}, then {plan.overview(disturbed).state}")
+    if plan.audit_overview(disturbed).state != "finished":
+        raise FaultError("lost", f"{way}: {codes}, then {plan.audit_overview(disturbed).state}")
     for name in ("pred_probs", "trust_score"):
         once, again = (arrays.array(one, "cross_entropy", name) for one in (whole, disturbed))
         if not np.array_equal(once, again):
@@ -261,7 +261,7 @@ def removals(luck: random.Random, place: Path) -> None:
     _import(pictures(place / "s2", 24, shade=30), name)()
     with db.session() as session:
         number = datasets.get(session, name).id
-    audit = plan.plan(
+    audit = plan.plan_audit(
         name, ["cross_entropy"], options=QUICK_OPTIONS, map_method="pca", device="cpu", alone=True
     )
     db.close_all()
@@ -270,7 +270,7 @@ def removals(luck: random.Random, place: Path) -> None:
         for sample in range(24):
             decisions.decide(number, sample, "exclude", reviewer="bob")
 
-    first = Container("a", luck.choice([lambda: worker.run(audit), decide]))
+    first = Container("a", luck.choice([lambda: worker.run_audit(audit), decide]))
     time.sleep(luck.uniform(0.0, 0.8))
     second = Container("b", lambda: api.remove(name))
     codes = [first.end(), second.end()]

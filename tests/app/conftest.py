@@ -61,4 +61,4 @@ def make_home(folder: Path) -> None:
         "cross_entropy": {"epochs": 15, "batch_size": 32, "views": 1},
         "choicenet": {"epochs": 2, "views": 1},
     }
-    worker.run(plan.plan(DATASET, list(quick), device="cpu", options=quick, map_method="pca"))
+    worker.run_audit(plan.plan_audit(DATASET, list(quick), device="cpu", options=quick, map_method="pca"))

@@ -181,7 +181,7 @@ def _shared(audited_home: Path, tmp_path_factory: pytest.TempPathFactory, forker
             root = datasets.get(open_session, DATASET).root
         imports.import_dataset(Path(root) / "labels.csv", name="other", workers=1)
         quick = {"cross_entropy": {"epochs": 6, "views": 1}}  # with fewer it contradicts most labels
-        worker.run(plan.plan("other", list(quick), device="cpu", options=quick, map_method="pca"))
+        worker.run_audit(plan.plan_audit("other", list(quick), device="cpu", options=quick, map_method="pca"))
 
     home = tmp_path_factory.mktemp("shared") / "home"
     shutil.copytree(made_once(tmp_path_factory, "of-two-datasets", make)[0], home)

@@ -227,8 +227,10 @@ def test_two_servers__behind_the_proxy_one_hears_what_the_other_decided(
         words = {row.reviewer: row.decision for row in decisions.outcomes(dataset_id).values()}
         assert words == {ben: "exclude"}
         options = {"cross_entropy": {"epochs": 1, "network": "mlp", "views": 1}}
-        audit_id = plan.plan(DATASET, ["cross_entropy"], options=options, map_method="pca", device="cpu")
-        for job_id in (plan.start(audit_id), jobs.start("push", DATASET, dataset_id=dataset_id)):
+        audit_id = plan.plan_audit(
+            DATASET, ["cross_entropy"], options=options, map_method="pca", device="cpu"
+        )
+        for job_id in (plan.start_audit(audit_id), jobs.start("push", DATASET, dataset_id=dataset_id)):
             wait_until(lambda job_id=job_id: jobs.overview(job_id).is_over, f"job {job_id}")
             assert jobs.overview(job_id).state == "finished", jobs.overview(job_id).error
         with pymongo.MongoClient(fiftyone_uri) as client:

@@ -21,7 +21,7 @@ OPTIONS = {"cross_entropy": {"epochs": 60, "network": "mlp", "views": 2}}
 
 
 def plan() -> int:
-    return auditing.plan("digits", ["cross_entropy"], options=OPTIONS, map_method="pca")
+    return auditing.plan_audit("digits", ["cross_entropy"], options=OPTIONS, map_method="pca")
 
 
 def wait_for_epochs(audit_id: int, count: int) -> None:
@@ -35,13 +35,13 @@ def wait_for_epochs(audit_id: int, count: int) -> None:
 
 
 def kill_at_epoch(num_epochs: int, audit_id: int) -> None:
-    job_id = auditing.start(audit_id)
+    job_id = auditing.start_audit(audit_id)
     wait_for_epochs(audit_id, num_epochs)
     pid = jobs.overview(job_id).job.pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     wait_for_end(pid)
-    assert auditing.overview(audit_id).state == "dead"
+    assert auditing.audit_overview(audit_id).state == "dead"
 
 
 def test_kill__twice_resumes_to_the_same_bits(
@@ -49,11 +49,11 @@ def test_kill__twice_resumes_to_the_same_bits(
 ) -> None:
     monkeypatch.setenv("AUDITOR_CHECKPOINT_INTERVAL_S", "0")
     whole, killed = plan(), plan()
-    worker.run(whole)
+    worker.run_audit(whole)
     kill_at_epoch(1, killed)
     kill_at_epoch(12, killed)
-    auditing.start(killed)
-    last = auditing.follow(killed, lambda _: None, every_s=0.1)
+    auditing.start_audit(killed)
+    last = auditing.wait_for_audit(killed, lambda _: None, every_s=0.1)
     assert last.state == "finished", last.error
     for name in ("pred_probs", "trust_score", "embeddings", "map", "history_margin"):
         ours, theirs = (arrays.array(one, "cross_entropy", name) for one in (killed, whole))
@@ -62,10 +62,10 @@ def test_kill__twice_resumes_to_the_same_bits(
 
 def test_cancel__stops_a_background_audit(audited: tuple[Digits, int]) -> None:
     options = {"cross_entropy": {"epochs": 5000, "network": "mlp"}}
-    audit_id = auditing.plan("digits", ["cross_entropy"], options=options, map_method="pca")
-    auditing.start(audit_id)
+    audit_id = auditing.plan_audit("digits", ["cross_entropy"], options=options, map_method="pca")
+    auditing.start_audit(audit_id)
     wait_for_epochs(audit_id, 1)
-    auditing.cancel(audit_id)
-    last = auditing.follow(audit_id, lambda _: None, every_s=0.1)
+    auditing.cancel_audit(audit_id)
+    last = auditing.wait_for_audit(audit_id, lambda _: None, every_s=0.1)
     assert last.state == "cancelled"
     assert last.error is None

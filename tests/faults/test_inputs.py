@@ -154,7 +154,7 @@ def test_plan__a_network_that_is_not_there_is_refused_before_anything_starts(
     add_dataset()
     options = {"cross_entropy": {"network": network}}
     with pytest.raises(AuditorError, match="nosuch"):
-        plan.plan("few", ["cross_entropy"], options=options, map_method="pca", device="cpu")
+        plan.plan_audit("few", ["cross_entropy"], options=options, map_method="pca", device="cpu")
     with db.session() as session:
         assert audits.of_dataset(session, 1) == []
 

@@ -113,24 +113,24 @@ def test_audit__on_a_cluster_whose_driver_is_killed_is_the_one_of_this_machine(
     for on in ("processes:1", "ray"):
         monkeypatch.setenv(executors.VARIABLE, on)
         planned.append(
-            plan.plan("digits", list(TINY), options=TINY, map_method="pca", device="cpu", alone=True)
+            plan.plan_audit("digits", list(TINY), options=TINY, map_method="pca", device="cpu", alone=True)
         )
     here, away = planned
     monkeypatch.setenv(executors.VARIABLE, "processes:1")
-    worker.run(here)
+    worker.run_audit(here)
     monkeypatch.setenv(executors.VARIABLE, on)
     # A place of its own: tasks of the killed driver may write there later still.
     monkeypatch.setenv("AUDITOR_STORAGE", f"{bucket}-of-an-audit")
     driver = subprocess.Popen(
         [sys.executable, "-c", f"from auditor.audits import worker; worker.run({away})"], cwd=ROOT
     )
-    while not any(one.progress for one in plan.overview(away).engines):
+    while not any(one.progress for one in plan.audit_overview(away).engines):
         assert driver.poll() is None
         time.sleep(0.1)
     driver.kill()
     driver.wait()
-    assert plan.overview(away).state == "dead"
-    worker.run(away)
+    assert plan.audit_overview(away).state == "dead"
+    worker.run_audit(away)
     for name in TINY:
         found, expected = (arrays.pred_probs(one, name) for one in (away, here))
         np.testing.assert_array_equal(found, expected, err_msg=name)

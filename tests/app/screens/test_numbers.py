@@ -98,6 +98,6 @@ def test_audit__numbers_are_audited_on_features_of_ones_own(ages: None) -> None:
     app.button(key="audit_mask_start").click().run()
     assert not app.exception
     newest = readers.audits_of(1)[0]
-    plan.cancel(newest.id)
+    plan.cancel_audit(newest.id)
     assert features.FeatureSource.of_dict(newest.options.features or {}) == kept
     assert newest.engines == ["cross_entropy", "choicenet"]

@@ -255,8 +255,8 @@ def test_engines__show_the_scores_of_the_last_settling() -> None:
 def test_engines__a_switch_says_whether_earlier_runs_are_heard() -> None:
     assert not open_page("engines").toggle  # there is no earlier audit
     fast = {"choicenet": {"epochs": 1, "network": "mlp", "views": 1}}
-    second = plan.plan(DATASET, ["choicenet"], options=fast, map_method="pca", device="cpu")
-    worker.run(second)
+    second = plan.plan_audit(DATASET, ["choicenet"], options=fast, map_method="pca", device="cpu")
+    worker.run_audit(second)
     app = open_page("engines")
     (switch,) = app.toggle
     assert switch.value
@@ -477,7 +477,7 @@ def test_audit__own_features_and_changed_settings_reach_the_audit(
     app.button(key="audit_start").click().run()
     assert not app.exception
     newest = readers.audits_of(1)[0]
-    plan.cancel(newest.id or 0)
+    plan.cancel_audit(newest.id or 0)
     with session() as open_session:
         (run,) = audits.runs(open_session, newest.id or 0)
     changed = {"cross_entropy": {"epochs": 2}}
@@ -486,7 +486,7 @@ def test_audit__own_features_and_changed_settings_reach_the_audit(
         == engine_bridge.configs(["cross_entropy"], "quick", changed, on_features=True)["cross_entropy"]
     )
     assert newest.options.features["name"] == "own:mine"
-    assert plan.follow(newest.id or 0, lambda _: None).is_over
+    assert plan.wait_for_audit(newest.id or 0, lambda _: None).is_over
 
 
 def test_audit__fine_tuning_of_a_backbone_can_be_chosen(copied_home: Path) -> None:
@@ -505,7 +505,7 @@ def test_audit__fine_tuning_of_a_backbone_can_be_chosen(copied_home: Path) -> No
     app.button(key="audit_start").click().run()
     assert not app.exception
     newest = readers.audits_of(1)[0]
-    plan.cancel(newest.id or 0)
+    plan.cancel_audit(newest.id or 0)
     with session() as open_session:
         runs = {run.engine: run.config for run in audits.runs(open_session, newest.id or 0)}
     assert newest.options.finetune is True
@@ -513,7 +513,7 @@ def test_audit__fine_tuning_of_a_backbone_can_be_chosen(copied_home: Path) -> No
     trained = {config["network"] for config in runs.values() if "network" in config}
     assert trained == {name}
     assert (runs["l2b"]["trunk_rate"], runs["umn"]["trunk_rate"]) == (0.5, 0.1)
-    assert plan.follow(newest.id or 0, lambda _: None).is_over
+    assert plan.wait_for_audit(newest.id or 0, lambda _: None).is_over
 
 
 @pytest.mark.usefixtures("copied_home")

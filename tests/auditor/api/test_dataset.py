@@ -233,7 +233,7 @@ def test_remove__refuses_while_an_earlier_audit_is_started_again(
 
     monkeypatch.setattr(control.subprocess, "Popen", start)
     with pytest.raises(InterruptedError):
-        plan.start(audit_id)
+        plan.start_audit(audit_id)
 
 
 def test_dataset__shows_itself(audited: tuple[Digits, int]) -> None:

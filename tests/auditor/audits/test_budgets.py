@@ -31,13 +31,13 @@ NAMES = ["cross_entropy", "l2b"]
     ("text", "seconds"), [("10m", 600), ("90s", 90), ("1.5h", 5400), ("overnight", budgets.OVERNIGHT_S)]
 )
 def test_parse__times(text: str, seconds: float) -> None:
-    assert budgets.parse(text) == seconds
+    assert budgets.parse_budget(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "10", "m", "ten m", "-5m", "0s", "infm", "nanm"])
 def test_parse__no_time_is_an_error(text: str) -> None:
     with pytest.raises(AuditFailedError, match="is no time; write it as 10m"):
-        budgets.parse(text)
+        budgets.parse_budget(text)
 
 
 def _settings(**changes: Any) -> list[tuple[int, int | None]]:
@@ -107,7 +107,7 @@ def _planned(budget: float, monkeypatch: pytest.MonkeyPatch) -> Audit:
 
     monkeypatch.setattr(engine_bridge, "estimated_seconds", estimated)
     with session() as open_session:
-        return audits.get(open_session, plan.plan("few", budget=budget))
+        return audits.get(open_session, plan.plan_audit("few", budget=budget))
 
 
 def test_plan__takes_the_first_that_fits(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ def add_audit(estimate: dict[str, float], **runs: dict[str, object]) -> int:
 def test_left__without_an_estimate_engines_take_what_the_others_take(
     home: Path, runs: dict[str, dict[str, object]], left: float | None
 ) -> None:
-    assert plan.overview(add_audit({}, **runs)).seconds_left == left
+    assert plan.audit_overview(add_audit({}, **runs)).seconds_left == left
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_left__without_an_estimate_engines_take_what_the_others_take(
 def test_left__the_estimate_is_corrected_by_what_was_measured(
     home: Path, runs: dict[str, dict[str, object]], left: float
 ) -> None:
-    assert plan.overview(add_audit(ESTIMATE, **runs)).seconds_left == left
+    assert plan.audit_overview(add_audit(ESTIMATE, **runs)).seconds_left == left
 
 
 def _seen(slower: float) -> list[float]:
@@ -131,10 +131,10 @@ def test_before__stages_that_are_done_count_no_more(at: tuple[str, float, float 
 def test_overview__before_the_engines_start_the_stages_before_them_are_left(home: Path) -> None:
     estimate = {"embedding": 40.0, "map": 10.0, "umn": 7.0}
     audit_id = add_audit(estimate, umn={})
-    assert plan.overview(audit_id).seconds_left == 57
+    assert plan.audit_overview(audit_id).seconds_left == 57
     with session() as open_session:
         audits.set_run(open_session, audit_id, "umn", status="running", progress=0.5, seconds=3.5)
-    assert plan.overview(audit_id).seconds_left == 3.5
+    assert plan.audit_overview(audit_id).seconds_left == 3.5
 
 
 def test_planned__grows_with_rows_and_epochs(home: Path) -> None:
@@ -184,9 +184,9 @@ def test_planned_whole__stages_come_before_engines_that_train_side_by_side(
     monkeypatch.setattr(durations, "training_cores", lambda: 2)
     estimate = {"embedding": 40.0, "start": 5.0, "umn": 7.0, "l2b": 6.0}
     audit = planned_audit(estimate)
-    assert durations.planned_whole(audit) == 58
+    assert durations.planned_seconds(audit) == 58
     audit.options.threads.update(umn=1, l2b=1)
-    assert durations.planned_whole(audit) == 45 + 7
+    assert durations.planned_seconds(audit) == 45 + 7
     audit.options.estimate["choicenet"] = 5.0
     audit.options.threads.update(choicenet=1)
-    assert durations.planned_whole(audit) == 45 + 6 + 5  # once the first of the two is done
+    assert durations.planned_seconds(audit) == 45 + 6 + 5  # once the first of the two is done

@@ -113,14 +113,14 @@ def test_audit__a_list_stands_before_the_map_is_laid_out(
     seen: list[plan.AuditOverview] = []
 
     def laid_out(*_: object) -> None:
-        seen.append(plan.overview(audit_id))
+        seen.append(plan.audit_overview(audit_id))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(kinds.Layout, "work", laid_out)
     source = own_features.add("digits", pixels())
-    audit_id = plan.plan("digits", ["noise_model", "choicenet"], features=source, alone=True)
+    audit_id = plan.plan_audit("digits", ["noise_model", "choicenet"], features=source, alone=True)
     with pytest.raises((AuditFailedError, KeyboardInterrupt)):
-        worker.run(audit_id)
+        worker.run_audit(audit_id)
     assert [row.status for row in seen[0].engines] == ["finished", "queued"]
     with session() as open_session:
         table = scores.table(open_session, audit_id)
@@ -236,7 +236,7 @@ def test_audit__the_embedding_is_resumed_and_the_result_is_the_same(
     assert source is not None
 
     def planned() -> int:
-        return plan.plan(
+        return plan.plan_audit(
             "digits", ["choicenet"], options=QUICK, map_method="pca", features=source, device="cpu"
         )
 
@@ -247,7 +247,7 @@ def test_audit__the_embedding_is_resumed_and_the_result_is_the_same(
             nonlocal count
             count += 1
             if count == after:
-                plan.cancel(audit_id)
+                plan.cancel_audit(audit_id)
 
         return mark
 
@@ -269,13 +269,13 @@ def test_audit__the_embedding_is_resumed_and_the_result_is_the_same(
 
     monkeypatch.setattr(features, "embed", embed_and_cancel)
     with pytest.raises((AuditFailedError, JobRefusedError, KeyboardInterrupt)):
-        worker.run(audit_id)
+        worker.run_audit(audit_id)
     monkeypatch.setattr(features, "embed", embed)
     assert seen == [64, 128]
-    worker.run(audit_id)
+    worker.run_audit(audit_id)
     stopped = arrays.pred_probs(audit_id, "choicenet")
     other = planned()
-    worker.run(other)
+    worker.run_audit(other)
     np.testing.assert_array_equal(stopped, arrays.pred_probs(other, "choicenet"))
 
 
@@ -318,14 +318,14 @@ def test_audit__finetune_refuses_weights_that_changed_since_it_was_planned(
     source = features.choose(TINY, make_weights(tmp_path, TINY), side=16, views=1)
     assert source is not None
     options = {"cross_entropy": {"epochs": 1, "views": 1}}
-    audit_id = plan.plan("digits", ["cross_entropy"], options=options, features=source, finetune=True)
+    audit_id = plan.plan_audit("digits", ["cross_entropy"], options=options, features=source, finetune=True)
     # Afterwards the features are complete, and nothing but the training would read the file.
-    worker.run(plan.plan("digits", ["neighbours"], features=source, map_method="pca"))
+    worker.run_audit(plan.plan_audit("digits", ["neighbours"], features=source, map_method="pca"))
     torch.manual_seed(1)
     other = timm.create_model(TINY.removeprefix("timm:")).state_dict()
     safetensors.torch.save_file(other, tmp_path / "weights.safetensors")
     with pytest.raises(AuditFailedError, match="is not the file that was planned for this audit"):
-        worker.run(audit_id)
+        worker.run_audit(audit_id)
 
 
 def test_weights_list__says_what_is_here(run: Run) -> None:
@@ -350,8 +350,8 @@ def test_heads_of__all_but_the_plain_engine_and_those_with_settings_for_images()
 
 def test_audit__other_engines_train_on_features_of_the_plain_one(imported: Digits) -> None:
     options = {"cross_entropy": QUICK_OPTIONS["cross_entropy"] | {"keeps_features": True}, **QUICK}
-    audit_id = plan.plan("digits", ["choicenet", "cross_entropy"], options=options, map_method="pca")
-    worker.run(audit_id)
+    audit_id = plan.plan_audit("digits", ["choicenet", "cross_entropy"], options=options, map_method="pca")
+    worker.run_audit(audit_id)
     assert arrays.engines_of(audit_id) == ["cross_entropy", "choicenet"]
     kept = arrays.array(audit_id, "cross_entropy", "features")
     assert kept.shape[:2] == (300, 2)

@@ -29,7 +29,7 @@ from tests.helpers import QUICK_OPTIONS, Digits
 
 def plan_again(**values: object) -> int:
     options = {"cross_entropy": QUICK_OPTIONS["cross_entropy"] | values}
-    return plan.plan("digits", ["cross_entropy"], options=options, map_method="pca")
+    return plan.plan_audit("digits", ["cross_entropy"], options=options, map_method="pca")
 
 
 def test_run__finds_the_wrong_labels(audited: tuple[Digits, int]) -> None:
@@ -55,7 +55,7 @@ def test_run__leaves_arrays_curves_and_provenance(audited: tuple[Digits, int]) -
     assert [epoch.epoch for epoch in epochs] == list(range(6))
     assert "train_accuracy" in epochs[-1].metrics
     assert run.provenance["config"]["epochs"] == 6
-    overview = plan.overview(audit_id)
+    overview = plan.audit_overview(audit_id)
     assert (overview.state, overview.seconds_left) == ("finished", 0.0)
 
 
@@ -87,7 +87,7 @@ def test_plan__refuses(
     audited: tuple[Digits, int], engines: list[str], options: dict, values: dict, message: str
 ) -> None:
     with pytest.raises(AuditFailedError, match=message):
-        plan.plan("digits", engines, options=options, **values)
+        plan.plan_audit("digits", engines, options=options, **values)
     with session() as open_session:
         assert len(audits.of_dataset(open_session, 1)) == 1
 
@@ -107,7 +107,7 @@ def test_plan__a_full_disk_leaves_no_audit_behind(
             plan_again()
     assert not settings().audit_folder(2).exists()
     with pytest.raises(AuditFailedError, match="no audit to resume"):
-        plan.newest_unfinished("digits")
+        plan.newest_unfinished_audit("digits")
     (settings().audit_folder(2) / "inputs.npz" / "in the way").mkdir(parents=True)
     assert plan_again() == 3, "a folder that another catalog may know is passed over"
     assert [path.name for path in settings().audit_folder(2).iterdir()] == ["inputs.npz"]
@@ -121,7 +121,7 @@ def test_plan__a_full_disk_leaves_no_audit_behind(
 def test_run__a_new_audit_changes_no_decision(audited: tuple[Digits, int]) -> None:
     decisions.decide(1, 0, "exclude", reviewer="ada")
     before = decisions.log_frame(1)
-    worker.run(plan_again())
+    worker.run_audit(plan_again())
     assert decisions.log_frame(1).equals(before)
 
 
@@ -142,10 +142,10 @@ def test_run__cancelled_and_resumed_gives_the_same_result(
 
     monkeypatch.setattr(audits, "record_epoch", cancel_in_the_third)
     with pytest.raises(AuditFailedError, match="was cancelled; resumed, it goes on"):
-        worker.run(audit_id)
-    assert plan.overview(audit_id).state == "cancelled"
-    assert plan.newest_unfinished("digits") == audit_id
-    worker.run(audit_id)
+        worker.run_audit(audit_id)
+    assert plan.audit_overview(audit_id).state == "cancelled"
+    assert plan.newest_unfinished_audit("digits") == audit_id
+    worker.run_audit(audit_id)
     assert len(seen) == 6  # three epochs before, three after: none was trained twice
     for name in ("pred_probs", "trust_score", "embeddings", "history_loss"):
         ours, theirs = (arrays.array(one, "cross_entropy", name) for one in (audit_id, first))
@@ -166,16 +166,16 @@ def test_run__a_checkpoint_of_another_network_is_named_and_started_over_when_del
     with monkeypatch.context() as patch:
         patch.setattr(audits, "record_epoch", cancel_at_once)
         with pytest.raises(AuditFailedError, match="was cancelled"):
-            worker.run(other)
+            worker.run_audit(other)
     left = settings().audit_folder(other) / "cross_entropy.checkpoint"
     place = settings().audit_folder(audit_id) / left.name
     place.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(left, place)
     with pytest.raises(AuditFailedError, match=rf"another engine, config, .* delete it .* It is {place}\."):
-        worker.run(audit_id)
+        worker.run_audit(audit_id)
     place.unlink()
-    worker.run(audit_id)
-    assert plan.overview(audit_id).state == "finished"
+    worker.run_audit(audit_id)
+    assert plan.audit_overview(audit_id).state == "finished"
 
 
 def test_run__full_disk_is_one_line_and_resumes(
@@ -189,12 +189,12 @@ def test_run__full_disk_is_one_line_and_resumes(
 
     monkeypatch.setattr(kinds, "store", full)
     with pytest.raises(AuditFailedError, match="is full; free some space, then resume. Nothing was lost"):
-        worker.run(audit_id)
-    assert plan.overview(audit_id).state == "failed"
-    assert "full" in (plan.overview(audit_id).error or "")
+        worker.run_audit(audit_id)
+    assert plan.audit_overview(audit_id).state == "failed"
+    assert "full" in (plan.audit_overview(audit_id).error or "")
     monkeypatch.setattr(kinds, "store", store)
-    worker.run(audit_id)
-    assert plan.overview(audit_id).state == "finished"
+    worker.run_audit(audit_id)
+    assert plan.audit_overview(audit_id).state == "finished"
 
 
 @pytest.fixture
@@ -232,8 +232,8 @@ def test_run__a_catalog_that_is_locked_for_long_loses_no_epoch(
             record(open_session, epoch)
 
         monkeypatch.setattr(audits, "record_epoch", lock_in_the_second)
-        worker.run(audit_id)
-    assert plan.overview(audit_id).state == "finished"
+        worker.run_audit(audit_id)
+    assert plan.audit_overview(audit_id).state == "finished"
     with session() as open_session:
         assert [row.epoch for row in audits.epochs(open_session, audit_id)] == [0, 1, 2, 3, 4, 5]
 
@@ -250,8 +250,8 @@ def test_run__what_ended_it_is_told_once_the_catalog_is_free(
 
         monkeypatch.setattr(kinds, "store", full)
         with pytest.raises(AuditFailedError, match="is full; free some space, then resume"):
-            worker.run(audit_id)
-    seen = plan.overview(audit_id)
+            worker.run_audit(audit_id)
+    seen = plan.audit_overview(audit_id)
     assert (seen.state, seen.engines[0].status) == ("failed", "failed")
 
 
@@ -262,7 +262,7 @@ def test_run__second_audit_trusts_what_people_confirmed(audited: tuple[Digits, i
     labels, trusted = arrays.trained_labels(audit_id)
     assert trusted[0]
     assert labels[1] == -1
-    worker.run(audit_id)
+    worker.run_audit(audit_id)
     with session() as open_session:
         table = scores.table(open_session, audit_id)
     assert np.isfinite(table.trust_score[1])  # excluded, and still graded by the label that it was given
@@ -271,9 +271,9 @@ def test_run__second_audit_trusts_what_people_confirmed(audited: tuple[Digits, i
 def test_resume__refuses_what_is_finished(audited: tuple[Digits, int]) -> None:
     _, audit_id = audited
     with pytest.raises(AuditFailedError, match="is finished; there is nothing to resume"):
-        plan.start(audit_id)
+        plan.start_audit(audit_id)
     with pytest.raises(AuditFailedError, match="has no audit to resume"):
-        plan.newest_unfinished("digits")
+        plan.newest_unfinished_audit("digits")
 
 
 def test_resume__what_is_still_running_is_named(audited: tuple[Digits, int]) -> None:
@@ -281,14 +281,14 @@ def test_resume__what_is_still_running_is_named(audited: tuple[Digits, int]) -> 
         job = jobs.create(open_session, "audit", "digits", dataset_id=1, audit_id=plan_again())
         jobs.change(open_session, job, status="running")
     with pytest.raises(AuditFailedError, match=r"no audit to resume; audit 2 is still running\."):
-        plan.newest_unfinished("digits")
+        plan.newest_unfinished_audit("digits")
 
 
 def test_settle__hears_the_latest_run_of_every_engine(audited: tuple[Digits, int]) -> None:
     _, first = audited
     fast = {"choicenet": {"epochs": 2, "network": "mlp", "views": 1}}
-    second = plan.plan("digits", ["choicenet"], options=fast, map_method="pca")
-    worker.run(second)
+    second = plan.plan_audit("digits", ["choicenet"], options=fast, map_method="pca")
+    worker.run_audit(second)
     assert arrays.runs_that_speak(second) == {"choicenet": second, "cross_entropy": first}
     with session() as open_session:
         audit = audits.get(open_session, second)
@@ -299,15 +299,15 @@ def test_settle__hears_the_latest_run_of_every_engine(audited: tuple[Digits, int
     )
     assert {one.engine for one in arrays.evidence(second, 0).verdicts} == {"choicenet", "cross_entropy"}
     third = plan_again(epochs=1)
-    worker.run(third)
+    worker.run_audit(third)
     assert arrays.runs_that_speak(third) == {"cross_entropy": third, "choicenet": second}
     assert arrays.engines_of(first) == ["cross_entropy"]  # later runs do not change what it said
 
 
 def test_settle__an_audit_may_speak_for_itself(audited: tuple[Digits, int], run: Run) -> None:
     fast = {"choicenet": {"epochs": 1, "network": "mlp", "views": 1}}
-    second = plan.plan("digits", ["choicenet"], options=fast, map_method="pca", alone=True)
-    worker.run(second)
+    second = plan.plan_audit("digits", ["choicenet"], options=fast, map_method="pca", alone=True)
+    worker.run_audit(second)
     assert arrays.engines_of(second) == ["choicenet"]
     with session() as open_session:
         assert arrays.heard_in_words(audits.get(open_session, second)) == ""
@@ -345,12 +345,12 @@ def test_verified_rows__what_an_earlier_run_that_speaks_was_told_counts_as_treat
     audited: tuple[Digits, int],
 ) -> None:
     decisions.decide(1, 5, "keep", reviewer="ada")
-    worker.run(plan_again(epochs=1))
+    worker.run_audit(plan_again(epochs=1))
     fast = {"choicenet": {"epochs": 1, "network": "mlp", "views": 1}}
     assert decisions.undo_last(1, "ada") is not None
-    third = plan.plan("digits", ["choicenet"], options=fast, map_method="pca")
+    third = plan.plan_audit("digits", ["choicenet"], options=fast, map_method="pca")
     assert not arrays.trained_labels(third)[1].any()
-    worker.run(third)
+    worker.run_audit(third)
     treated = settle.verified_rows(third).treated
     assert treated is not None
     assert np.flatnonzero(treated).tolist() == [5]

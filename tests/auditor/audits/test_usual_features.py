@@ -56,30 +56,30 @@ def test_choose__one_network_for_many_images_and_for_finetuning(
     photos: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(usual_features, "told", lambda *_: (1.0, 0.0))
-    both, _ = usual_features.choose(photos, None)
-    alone, sentence = usual_features.choose(photos, None, one=True)
+    both, _ = usual_features.choose_features(photos, None)
+    alone, sentence = usual_features.choose_features(photos, None, one=True)
     assert (both and both.name, alone and alone.name) == (BOTH, LITE0)
     assert sentence.startswith(f"Features of {LITE0} at 224 px, 1 view an image; they come with")
     monkeypatch.setattr(usual_features, "BOTH_UP_TO", 299)
-    many, _ = usual_features.choose(photos, None)
+    many, _ = usual_features.choose_features(photos, None)
     assert many == (alone if engine_bridge.is_on_cpu() else both)
 
 
 def test_choose__digits_of_8_pixels_say_more_by_themselves(home: Path, tmp_path: Path) -> None:
     imports.import_dataset(write_digits(tmp_path / "source").table, name="digits", image_size=16)
-    source, why = usual_features.choose("digits", None)
+    source, why = usual_features.choose_features("digits", None)
     assert source is None
     assert f"pixels tell more about the given labels than the features of {LITE0}" in why
 
 
 def test_choose__what_was_set_or_named_is_not_measured(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(usual_features.CHOSEN, "none")
-    assert usual_features.choose("no such dataset", None) == (None, "")
-    named, why = usual_features.choose("no such dataset", LITE0)
+    assert usual_features.choose_features("no such dataset", None) == (None, "")
+    named, why = usual_features.choose_features("no such dataset", LITE0)
     assert named == features.choose(LITE0)
     assert why == f"Features of {LITE0} at 224 px, 1 view an image."
     monkeypatch.setenv(usual_features.CHOSEN, "timm:tf_efficientnet_lite2")
-    set_by_name, _ = usual_features.choose("no such dataset", None)
+    set_by_name, _ = usual_features.choose_features("no such dataset", None)
     assert set_by_name is not None
     assert set_by_name.name == "timm:tf_efficientnet_lite2"
 

@@ -111,7 +111,7 @@ def test_state__of_another_host_the_heartbeat_tells(
 def test_run__an_audit_that_runs_on_another_host_is_left_alone(home: Path) -> None:
     running_audit(pid=os.getpid(), host="box pid:[7]", heartbeat_at=now())
     with pytest.raises(JobRefusedError, match=rf"already running as process {os.getpid()} on box\."):
-        worker.run(1)
+        worker.run_audit(1)
 
 
 def running_audit(**values: object) -> None:

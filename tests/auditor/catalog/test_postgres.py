@@ -32,8 +32,8 @@ def test_postgres__import_to_export(
     source = write_digits(tmp_path / "source", num=120, num_wrong=12)
     dataset_id = import_dataset(source.table, name="digits", workers=1).dataset_id
     options = {"cross_entropy": {"epochs": 2, "views": 1}}
-    audit_id = plan.plan("digits", list(options), device="cpu", options=options, map_method="pca")
-    worker.run(audit_id)
+    audit_id = plan.plan_audit("digits", list(options), device="cpu", options=options, map_method="pca")
+    worker.run_audit(audit_id)
     decisions.decide(dataset_id, 3, "relabel", label=7, reviewer="ada", audit_id=audit_id)
     decisions.decide(dataset_id, 4, "exclude", reviewer="ada", audit_id=audit_id)
     decisions.undo_last(dataset_id, "ada")

@@ -52,7 +52,7 @@ def test_run__finds_most_planted_errors_and_keeps_reviews(home: Path, tmp_path: 
 
 def test_free_name__verdicts_of_a_person_and_waiting_audits_are_kept(home: Path) -> None:
     demo.prepare()
-    audit_id = plan.plan("digits", ["cross_entropy"])
+    audit_id = plan.plan_audit("digits", ["cross_entropy"])
     assert demo._free_name() == "digits-2"  # its worker may be about to start
     with session() as open_session:
         audits.set_status(open_session, audit_id, "cancelled")

@@ -30,9 +30,9 @@ from tests.helpers import QUICK_OPTIONS, Digits, verify_truthfully, write_digits
 
 def add_audit(dataset: str = "digits", *, finish: bool = True) -> int:
     """One more audit, planned or finished."""
-    audit_id = plan.plan(dataset, ["cross_entropy"], seed=1, options=QUICK_OPTIONS, map_method="pca")
+    audit_id = plan.plan_audit(dataset, ["cross_entropy"], seed=1, options=QUICK_OPTIONS, map_method="pca")
     if finish:
-        worker.run(audit_id)
+        worker.run_audit(audit_id)
     return audit_id
 
 

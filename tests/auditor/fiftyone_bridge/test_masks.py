@@ -111,7 +111,7 @@ def test_import__masks_of_a_fiftyone_field_get_the_audit_on_their_own_samples(
     np.testing.assert_array_equal(results.given_masks(again), results.given_masks(audited_masks.dataset))
 
     options = {"cross_entropy": OPTIONS["cross_entropy"] | {"epochs": 1}}
-    worker.run(KIND.plan("again", ["cross_entropy"], options=options, device="cpu"))
+    worker.run_audit(KIND.plan("again", ["cross_entropy"], options=options, device="cpu"))
     assert (pushed := sync.push_audit("again")).num_added == pushed.num_waiting == 0
     assert theirs.name == pushed.name
     theirs.reload()

@@ -228,25 +228,25 @@ def test_audit__its_job_says_how_far_it_is_and_a_second_process_is_refused(
     audited: tuple[Digits, int],
 ) -> None:
     options = {"cross_entropy": {"epochs": 5000, "network": "mlp"}}
-    audit_id = plan.plan("digits", ["cross_entropy"], options=options, map_method="pca")
-    job_id = plan.start(audit_id)
+    audit_id = plan.plan_audit("digits", ["cross_entropy"], options=options, map_method="pca")
+    job_id = plan.start_audit(audit_id)
     seen = wait_for(job_id, "an epoch", lambda one: one.job.done > 0)
     assert seen.job.stage == "training cross_entropy"
-    assert plan.overview(audit_id).state == "running"
+    assert plan.audit_overview(audit_id).state == "running"
     with pytest.raises(JobRefusedError, match=f"Audit {audit_id} is already running as process"):
-        worker.run(audit_id)
+        worker.run_audit(audit_id)
     with pytest.raises(AuditFailedError, match=f"Audit {audit_id} is running; "):
-        plan.start(audit_id)
+        plan.start_audit(audit_id)
     assert psutil.pid_exists(seen.job.pid or 0)
-    plan.cancel(audit_id)
-    assert end_of(job_id).state == plan.overview(audit_id).state == "cancelled"
+    plan.cancel_audit(audit_id)
+    assert end_of(job_id).state == plan.audit_overview(audit_id).state == "cancelled"
 
 
 @pytest.mark.parametrize("is_audit", [False, True])
 def test_overview__a_process_that_ends_while_we_look_is_not_dead(
     audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch, is_audit: bool
 ) -> None:
-    audit_id = plan.plan("digits", ["cross_entropy"], map_method="pca")
+    audit_id = plan.plan_audit("digits", ["cross_entropy"], map_method="pca")
     job_id = plan.job_of(audit_id)
     with session() as open_session:
         values = {"status": "running", "pid": os.getpid(), "host": catalog_jobs.this_host()}
@@ -260,7 +260,7 @@ def test_overview__a_process_that_ends_while_we_look_is_not_dead(
         return False
 
     monkeypatch.setattr(catalog_jobs, "process_lives", ends)
-    assert (plan.overview(audit_id) if is_audit else jobs.overview(job_id)).state == "cancelled"
+    assert (plan.audit_overview(audit_id) if is_audit else jobs.overview(job_id)).state == "cancelled"
 
 
 def test_state__a_number_that_went_to_another_process_is_dead(home: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from auditor.audits import worker
-from auditor.audits.plan import plan
+from auditor.audits.plan import plan_audit
 from auditor.catalog import audits, reading, scores
 from auditor.catalog.db import session
 from auditor.experiments import before_after
@@ -82,8 +82,8 @@ def test_titled__engines_go_by_their_titles(audited: tuple[Digits, int]) -> None
 def test_report__says_what_the_trusted_set_changed(audited: tuple[Digits, int]) -> None:
     digits, _ = audited
     verify_truthfully(digits, 60)
-    second = plan("digits", ["cross_entropy"], options=QUICK_OPTIONS, map_method="pca")
-    worker.run(second)
+    second = plan_audit("digits", ["cross_entropy"], options=QUICK_OPTIONS, map_method="pca")
+    worker.run_audit(second)
     assert "30 labels that people had confirmed. Against audit 1," in report.report("digits")
 
 

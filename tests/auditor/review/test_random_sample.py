@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from auditor.audits import worker
-from auditor.audits.plan import plan
+from auditor.audits.plan import plan_audit
 from auditor.catalog import audits, draws, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import NewDraw
@@ -176,8 +176,8 @@ def test_second_audit__reviewed_suspects_do_not_refuse_the_sample(audited: tuple
         decisions.decide(1, sample_id, "relabel", label=label, reviewer="ada")
     excluded = int(order[70])
     decisions.decide(1, excluded, "exclude", reviewer="ada")
-    second = plan("digits", ["cross_entropy"], options=QUICK_OPTIONS, map_method="pca")
-    worker.run(second)
+    second = plan_audit("digits", ["cross_entropy"], options=QUICK_OPTIONS, map_method="pca")
+    worker.run_audit(second)
     standing = statements.load(second)
     assert standing.is_random_sample, standing.exchangeability.sentence
     assert statements.noise_rate(standing).kind == "interval"

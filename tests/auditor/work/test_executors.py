@@ -221,10 +221,10 @@ def test_audit__side_by_side_ends_with_the_bits_of_one_after_another(
     found = []
     for on in ("processes:2", "processes:1"):
         monkeypatch.setenv(executors.VARIABLE, "processes:2")  # as it is planned: with a thread each
-        audit_id = plan.plan("digits", engines, options=short, map_method="pca", device="cpu")
+        audit_id = plan.plan_audit("digits", engines, options=short, map_method="pca", device="cpu")
         monkeypatch.setenv(executors.VARIABLE, on)
-        worker.run(audit_id)
-        seen = plan.overview(audit_id)
+        worker.run_audit(audit_id)
+        seen = plan.audit_overview(audit_id)
         assert (seen.state, [one.progress for one in seen.engines]) == ("finished", [1.0, 1.0])
         with session() as open_session:
             curve = [(each.stage, each.epoch) for each in audits.epochs(open_session, audit_id, "coteaching")]

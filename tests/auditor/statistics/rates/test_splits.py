@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from auditor.audits import worker
-from auditor.audits.plan import plan
+from auditor.audits.plan import plan_audit
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.experiments import before_after
@@ -108,8 +108,8 @@ def parted(tmp_path: Path, home: Path) -> tuple[Digits, int]:
     label = digits.given_labels[0]
     shutil.copy(tmp_path / f"parted/train/{label}/0000.png", tmp_path / f"parted/test/{label}/copy.png")
     imports.import_dataset(tmp_path / "parted", name="digits", image_size=16, workers=1)
-    audit_id = plan("digits", ["cross_entropy"], options=QUICK_OPTIONS, map_method="pca")
-    worker.run(audit_id)
+    audit_id = plan_audit("digits", ["cross_entropy"], options=QUICK_OPTIONS, map_method="pca")
+    worker.run_audit(audit_id)
     return digits, audit_id
 
 

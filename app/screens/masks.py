@@ -19,7 +19,7 @@ from auditor.catalog import datasets
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import RELABEL
-from auditor.labels.masks.kind import KIND
+from auditor.labels.masks import KIND
 from auditor.review import blind
 
 MOST_LISTED = 2_000

@@ -19,8 +19,7 @@ from auditor.catalog import scores
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.numbers import figure, number_text
-from auditor.labels.numbers.kind import KIND, alike
-from auditor.labels.numbers.results import suggested_numbers
+from auditor.labels.numbers import KIND, nearest_examples, suggested_numbers
 from auditor.results import statements
 from auditor.review import blind
 
@@ -39,7 +38,9 @@ def listed(dataset: Dataset, audit: Audit, top: int) -> pd.DataFrame:
 
 def trusted(dataset: Dataset, audit: Audit, sample_id: int, number: float, kind: str) -> dict[str, Any]:
     """Trusted samples with about this number, to compare with."""
-    found = alike(readers.given_numbers(dataset), readers.score_table(audit), number, ALIKE, sample_id)
+    found = nearest_examples(
+        readers.given_numbers(dataset), readers.score_table(audit), number, ALIKE, sample_id
+    )
     samples = [(one, number_text(given)) for one, given in found]
     return {"kind": kind, "title": f"Trusted, near {figure(number)}", "samples": samples}
 

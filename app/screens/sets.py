@@ -18,7 +18,7 @@ from app.session.words import plain
 from auditor.catalog import datasets, scores
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset
-from auditor.labels.sets.kind import KIND
+from auditor.labels.sets import KIND
 from auditor.results import statements
 from auditor.review import blind
 

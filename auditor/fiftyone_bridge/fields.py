@@ -16,7 +16,7 @@ from auditor.catalog.records import Audit, Dataset, Review
 from auditor.fiftyone_bridge import labels as labelling
 from auditor.fiftyone_bridge.labels import FIGURES, Labels, MaskLabels
 from auditor.ground.errors import NotFoundError
-from auditor.labels.numbers.results import suggested_numbers
+from auditor.labels.numbers import suggested_numbers
 from auditor.pictures import cache
 from auditor.results import arrays
 

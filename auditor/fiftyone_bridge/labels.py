@@ -21,7 +21,7 @@ from auditor.catalog.db import ask
 from auditor.catalog.records import Dataset, Review
 from auditor.ground.numbers import number_text, read_number
 from auditor.ground.vocabulary import EXCLUDING, KEEP, REGRESSION, RELABEL, SEGMENTATION
-from auditor.labels.masks import deciding, results
+from auditor.labels.masks import given_masks, mask_verdicts, regions_of
 from auditor.pictures.decoding import placed
 from auditor.results import arrays
 
@@ -226,7 +226,7 @@ class MaskLabels(Labels):
 
     def heat(self, fiftyone: Any, audit_id: int, sample_id: int) -> dict[str, Any]:
         """The doubt of an audit in one mask as MongoDB keeps it, 0 to 255."""
-        doubt = self._inner(results.verdicts(audit_id).doubt[sample_id], sample_id)
+        doubt = self._inner(mask_verdicts(audit_id).doubt[sample_id], sample_id)
         found: dict[str, Any] = fiftyone.Heatmap(map=doubt, range=[0, 255]).to_dict()
         return found
 
@@ -237,10 +237,10 @@ class MaskLabels(Labels):
         sample_id, audit_id = int(found[1]), int(found[2] or 0)
         if found[4] is not None:
             return self._inner(arrays.array(audit_id, found[4], "predicted")[sample_id], sample_id)
-        mask = np.array(results.given_masks(self.dataset)[sample_id])
+        mask = np.array(given_masks(self.dataset)[sample_id])
         if found[3] is not None:
             taken = self.known[text][1]  # type: ignore[index]
-            for region in deciding.regions_of(self.dataset, audit_id, sample_id):
+            for region in regions_of(self.dataset, audit_id, sample_id):
                 if region.number in taken:
                     mask[region.pixels] = region.suggested
         return self._inner(mask, sample_id)
@@ -254,7 +254,7 @@ class MaskLabels(Labels):
         """Return what an audit suggests of all samples; None where it doubts no region."""
         found: list[str | None] = []
         for sample_id in range(self.dataset.num_samples):
-            regions = deciding.regions_of(self.dataset, audit_id, sample_id)
+            regions = regions_of(self.dataset, audit_id, sample_id)
             numbers = ", ".join(str(one.number) for one in regions)
             found.append(f"mask {sample_id}, audit {audit_id}: {numbers}" if regions else None)
         return found

@@ -17,7 +17,7 @@ from auditor.catalog.records import Dataset, Review
 from auditor.ground.errors import NotFoundError, ReviewError
 from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL
 from auditor.labels.masks import pixels
-from auditor.labels.masks.results import given_masks, verdicts
+from auditor.labels.masks.results import given_masks, mask_verdicts
 from auditor.pictures.masks import IGNORED
 from auditor.review import decisions, verifying
 
@@ -59,7 +59,7 @@ def regions_of(dataset: Dataset, audit_id: int, sample_id: int) -> list[pixels.R
     Raises:
         NotFoundError: the audit's arrays, or the sample, are gone.
     """
-    given, found = given_masks(dataset), verdicts(audit_id)
+    given, found = given_masks(dataset), mask_verdicts(audit_id)
     if not 0 <= sample_id < len(given):
         raise NotFoundError(f"Dataset {dataset.name!r} has no sample {sample_id}; it has {len(given):,}.")
     trust = 1 - np.asarray(found.doubt[sample_id]).astype(np.float32) / 255

@@ -45,7 +45,7 @@ def masks_file(dataset: Dataset) -> Path:
     return cache.folder(dataset) / cache_name(dataset.height)
 
 
-def verdicts(audit_id: int) -> Verdicts:
+def mask_verdicts(audit_id: int) -> Verdicts:
     """Return what a finished audit says about every mask.
 
     Raises:

@@ -1,3 +1,6 @@
 """Auditing numbers: which are wrong, and what they should be."""
 
-__all__ = ["judging", "kind", "results"]
+from auditor.labels.numbers.kind import KIND, nearest_examples
+from auditor.labels.numbers.results import suggested_numbers
+
+__all__ = ["KIND", "nearest_examples", "suggested_numbers"]

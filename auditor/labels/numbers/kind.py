@@ -203,7 +203,7 @@ class Numbers(Others):
         return self.export(name, out, force=True, **choices)
 
 
-def alike(
+def nearest_examples(
     given: NDArray[np.float64], table: pd.DataFrame, number: float, limit: int, apart_from: int
 ) -> list[tuple[int, float]]:
     """Return (sample_id, given number) of those nearest to ``number`` that are no suspects, nearest first.

@@ -1,3 +1,5 @@
 """Auditing sets of classes: which labels of a picture are missing, and which are too many."""
 
-__all__ = ["judging", "kind", "results"]
+from auditor.labels.sets.kind import KIND
+
+__all__ = ["KIND"]

@@ -44,7 +44,7 @@ def test_sync__masks_go_to_fiftyone_and_decisions_on_them_come_back_once(
     shapes: Any, audited_masks: Audited
 ) -> None:
     given = results.given_masks(audited_masks.dataset)
-    found = results.verdicts(audited_masks.audit_id)
+    found = results.mask_verdicts(audited_masks.audit_id)
     sample = one(shapes, WRONG[0])
     np.testing.assert_array_equal(sample.ground_truth.mask, given[WRONG[0]] + 1)
     np.testing.assert_array_equal(sample.suggested.mask, found.suggested[WRONG[0]] + 1)

@@ -52,7 +52,7 @@ def test_audit__puts_the_wrong_masks_first_and_suggests_what_was_lost(audited_ma
     assert set(page.sample_id[: len(WRONG)]) == set(WRONG)
     assert page.is_label_issue[: len(WRONG)].all()
     assert (page.largest_change_to[: len(WRONG)] == "disc").all()
-    suggested = results.verdicts(audit.id).suggested
+    suggested = results.mask_verdicts(audit.id).suggested
     for row in WRONG:
         right = audited_masks.shapes.masks[row] == 1
         assert (suggested[row][right] == 1).mean() > 0.2

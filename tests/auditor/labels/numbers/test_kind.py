@@ -20,7 +20,7 @@ from auditor.ground.numbers import figure, number_text
 from auditor.ground.progress import Progress
 from auditor.labels.numbers import exporting
 from auditor.labels.numbers.judging import LEVEL, judge
-from auditor.labels.numbers.kind import KIND, alike
+from auditor.labels.numbers.kind import KIND, nearest_examples
 from auditor.results import statements
 from auditor.review import decisions, draw_files, drawing
 from tests.numbered import NUM, WRONG, import_ages, make_home, write_table
@@ -246,5 +246,5 @@ def test_judge__suggests_as_finely_as_numbers_are_written_and_known(
 def test_alike__are_the_nearest_numbers_that_nothing_speaks_against() -> None:
     given = np.array([5.0, 4.0, np.nan, 5.5, 9.0, 5.2])
     table = pd.DataFrame({"is_label_issue": [False, False, False, True, False, False]})
-    assert alike(given, table, 5.1, 3, apart_from=5) == [(0, 5.0), (1, 4.0), (4, 9.0)]
+    assert nearest_examples(given, table, 5.1, 3, apart_from=5) == [(0, 5.0), (1, 4.0), (4, 9.0)]
     assert given[5] == 5.2

@@ -17,9 +17,7 @@ from starlette.middleware import Middleware
 # `streamlit run app/main.py` puts app/ on the path; the packages lie one folder above.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from app.server.gate import Gate
-from app.server.packed import Packed
-from app.server.routes import ROUTES
+from app.server import ROUTES, Gate, Packed
 from app.session import failures
 
 app = st.App(

@@ -138,10 +138,10 @@ def from_arrays(
     progress: bool | OnProgress = True,
 ) -> Dataset:
     """A dataset from images in memory; see ``memory.from_arrays``."""
-    from auditor.api import memory
+    from auditor import api
 
     options = {"class_names": class_names, "splits": splits, "image_size": image_size, "workers": workers}
-    return memory.kept(memory.from_arrays, images, labels, name=name, progress=progress, **options)
+    return api.import_in_memory(api.from_arrays, images, labels, name=name, progress=progress, **options)
 
 
 def from_torch(
@@ -154,10 +154,10 @@ def from_torch(
     progress: bool | OnProgress = True,
 ) -> Dataset:
     """A dataset from a ``torch.utils.data.Dataset`` of (image, class); see ``memory.from_torch``."""
-    from auditor.api import memory
+    from auditor import api
 
     options = {"class_names": class_names, "image_size": image_size, "workers": workers}
-    return memory.kept(memory.from_torch, dataset, name=name, progress=progress, **options)
+    return api.import_in_memory(api.from_torch, dataset, name=name, progress=progress, **options)
 
 
 def from_huggingface(
@@ -171,11 +171,11 @@ def from_huggingface(
     progress: bool | OnProgress = True,
 ) -> Dataset:
     """A dataset from a Hugging Face ``Dataset`` or ``DatasetDict``; see ``memory.from_huggingface``."""
-    from auditor.api import memory
+    from auditor import api
 
     columns = {"image_column": image_column, "label_column": label_column}
     options = {"image_size": image_size, "workers": workers, **columns}
-    return memory.kept(memory.from_huggingface, dataset, name=name, progress=progress, **options)
+    return api.import_in_memory(api.from_huggingface, dataset, name=name, progress=progress, **options)
 
 
 def from_dataframe(
@@ -192,7 +192,7 @@ def from_dataframe(
     progress: bool | OnProgress = True,
 ) -> Dataset:
     """A dataset from a table of paths and labels; see ``memory.from_dataframe``."""
-    from auditor.api import memory
+    from auditor import api
 
     columns = {
         "path_column": path_column,
@@ -200,4 +200,4 @@ def from_dataframe(
         "true_label_column": true_label_column,
     }
     options = {"root": root, "image_size": image_size, "skip_bad": skip_bad, "workers": workers, **columns}
-    return memory.kept(memory.from_dataframe, frame, name=name, progress=progress, **options)
+    return api.import_in_memory(api.from_dataframe, frame, name=name, progress=progress, **options)

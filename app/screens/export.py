@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from app.panels import before_after, downloads, fiftyone, worst
-from app.server import pictures
+from app.server import encoded_picture
 from app.session import sign_in, state, words
 from app.session.failures import shown
 from app.session.words import plain
@@ -135,7 +135,7 @@ def draw_cards(dataset: Dataset, summary: ExportSummary, rows: pd.DataFrame) -> 
                 with st.container(horizontal=True, key=f"pictures_small_export_{place}"):
                     for sample in chosen.astype(int).head(PICTURES):
                         st.image(
-                            pictures.encoded(dataset.id, sample, SIDE),
+                            encoded_picture(dataset.id, sample, SIDE),
                             alt=f"Sample {sample}: {before}, then {after or 'excluded'}",
                             width="stretch",
                         )

@@ -1,12 +1,9 @@
 """HTTP beside Streamlit: pictures, pages of the queue, verdicts."""
 
-__all__ = [
-    "bench",
-    "gate",
-    "geometry",
-    "masks",
-    "packed",
-    "pictures",
-    "routes",
-    "verify",
-]
+from app.server.gate import Gate
+from app.server.masks import GIVEN, outlined_picture
+from app.server.packed import Packed
+from app.server.pictures import encoded_picture
+from app.server.routes import ROUTES
+
+__all__ = ["GIVEN", "ROUTES", "Gate", "Packed", "encoded_picture", "outlined_picture"]

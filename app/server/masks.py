@@ -71,7 +71,9 @@ def layer(audit_id: int, sample_id: int, name: str) -> bytes:
     return stream.getvalue()
 
 
-def outlined(dataset: Dataset, sample_id: int, side: int, *, suggested_by: int | None = None) -> bytes:
+def outlined_picture(
+    dataset: Dataset, sample_id: int, side: int, *, suggested_by: int | None = None
+) -> bytes:
     """The picture, ``side`` pixels large, with the outline of its given mask alone, for who judges it blind.
 
     ``suggested_by``: an audit whose suggested outline is drawn too, where it is another one.
@@ -80,7 +82,7 @@ def outlined(dataset: Dataset, sample_id: int, side: int, *, suggested_by: int |
         NotFoundError: no such sample.
     """
     sample = ask(datasets.sample, dataset.id, sample_id)
-    picture = Image.open(io.BytesIO(pictures.encoded(dataset.id, sample_id, side))).convert("RGB")
+    picture = Image.open(io.BytesIO(pictures.encoded_picture(dataset.id, sample_id, side))).convert("RGB")
     picture = picture.resize([round(side * one / max(picture.size)) for one in picture.size])
     given = _at(_inner(np.asarray(results.given_masks(dataset)[sample_id]), sample), picture.size)
     drawn = {GIVEN: _outline(given)}

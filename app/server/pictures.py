@@ -12,7 +12,7 @@ from auditor.pictures import cache
 from auditor.pictures.decoding import ImageError
 
 
-def encoded(dataset_id: int, sample_id: int, size: int) -> bytes:
+def encoded_picture(dataset_id: int, sample_id: int, size: int) -> bytes:
     """The picture of a sample, at most ``size`` pixels a side, as PNG or JPEG.
 
     Raises:

@@ -124,7 +124,7 @@ def _mask_layer(request: Request) -> tuple[bytes, str]:
 def _image(request: Request) -> tuple[bytes, str]:
     asked = schema.read(_Picture, {**request.query_params, **request.path_params})
     size = min(MAX_PICTURE, max(16, asked.size))
-    picture = pictures.encoded(asked.dataset, asked.sample, size)
+    picture = pictures.encoded_picture(asked.dataset, asked.sample, size)
     return picture, cache.media_type(picture)
 
 

@@ -8,13 +8,24 @@ from auditor.api.dataset import (
     own_features,
     remove,
 )
+from auditor.api.memory import (
+    from_arrays,
+    from_dataframe,
+    from_huggingface,
+    from_torch,
+    import_in_memory,
+)
 
 __all__ = [
     "Dataset",
     "estimator",
+    "from_arrays",
+    "from_dataframe",
+    "from_huggingface",
+    "from_torch",
     "import_dataset",
+    "import_in_memory",
     "list_datasets",
-    "memory",
     "open_dataset",
     "own_features",
     "remove",

@@ -33,7 +33,7 @@ BATCH = 500
 """Images that are held as PNG at once."""
 
 
-def kept(
+def import_in_memory(
     keep: Callable[..., None], *arguments: Any, name: str, progress: bool | OnProgress, **options: Any
 ) -> Dataset:
     """Let one of the functions below import what is in memory, and return the dataset's handle."""

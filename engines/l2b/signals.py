@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from engines.l2b.weights import Weights, visit_trust, weight_share
-from engines.meta.directional import directional_derivative, logits_jvp, meta_gradient, one_hot
-from engines.meta.meta_set import split_halves
+from engines.meta import directional_derivative, logits_jvp, meta_gradient, one_hot, split_halves
 from engines.shared.loader import MeanStd
 from engines.shared.rows import Rows
 

@@ -11,13 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from engines.meta.directional import (
-    MetaGradient,
-    directional_derivative,
-    forward_with_tangent,
-    meta_gradient,
-    one_hot,
-)
+from engines.meta import MetaGradient, directional_derivative, forward_with_tangent, meta_gradient, one_hot
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,8 +42,7 @@ from engines.l2b.signals import WeightTracker, given_log_probs, residual_alpha
 from engines.l2b.step import MetaForward
 from engines.l2b.weighing import Draws, Weigher, Weighing
 from engines.l2b.weights import combined_targets, fixed_weights, meta_weights
-from engines.meta.directional import one_hot
-from engines.meta.meta_set import MetaSet, mixture_meta_set, trusted_meta_set
+from engines.meta import MetaSet, mixture_meta_set, one_hot, trusted_meta_set
 from engines.shared.config import make_optimizer, set_learning_rate
 from engines.shared.device import autocast, memory_errors_explained, seeded_init
 from engines.shared.loader import epoch_batches

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from engines.l2b.config import L2BConfig
 from engines.l2b.step import MetaForward, meta_forward
 from engines.l2b.weights import Weights, fixed_weights, meta_weights
-from engines.meta.directional import one_hot
-from engines.meta.meta_set import draw_meta_batch, resolve_source
+from engines.meta import draw_meta_batch, one_hot, resolve_source
 from engines.shared.device import autocast, make_generator
 from engines.shared.run import Run
 

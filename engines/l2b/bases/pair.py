@@ -45,8 +45,7 @@ from engines.l2b.config import L2BConfig, l2b_learning_rate
 from engines.l2b.signals import WeightTracker, given_log_probs, residual_alpha
 from engines.l2b.weighing import Draws, Weigher
 from engines.l2b.weights import Weights, combined_targets
-from engines.meta.directional import one_hot
-from engines.meta.meta_set import MetaSet, meta_set_of, trusted_meta_set
+from engines.meta import MetaSet, meta_set_of, one_hot, trusted_meta_set
 from engines.shared.config import make_optimizer, set_learning_rate
 from engines.shared.device import autocast, seeded_init
 from engines.shared.loader import epoch_batches, moved_together

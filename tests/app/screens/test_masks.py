@@ -69,7 +69,7 @@ def test_masks__a_job_packs_the_cleaned_masks(audited_masks: Audited) -> None:
 
 
 def test_outlined__shows_the_given_mask_alone(audited_masks: Audited) -> None:
-    shown = np.asarray(Image.open(io.BytesIO(masks.outlined(audited_masks.dataset, WRONG[0], 96))))
+    shown = np.asarray(Image.open(io.BytesIO(masks.outlined_picture(audited_masks.dataset, WRONG[0], 96))))
     given = np.asarray(results.given_masks(audited_masks.dataset)[WRONG[0]])
     orange = (np.abs(shown.astype(int) - masks.COLOURS[masks.GIVEN]) < NEAR).all(-1)
     assert orange.shape == (96, 96)

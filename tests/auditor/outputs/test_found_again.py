@@ -110,9 +110,9 @@ def test_folder__a_sample_that_is_gone_is_refused(tmp_path: Path) -> None:
 def test_app__shows_the_imported_picture(tmp_path: Path) -> None:
     source = write_parquet(tmp_path / "set.parquet", list(range(NUM)))
     found = import_dataset(source, name="set", image_size=16)
-    before = [pictures.encoded(found.dataset_id, n, 8) for n in range(NUM)]
+    before = [pictures.encoded_picture(found.dataset_id, n, 8) for n in range(NUM)]
     write_parquet(source, list(range(NUM))[::-1])
-    after = [pictures.encoded(found.dataset_id, n, 8) for n in range(NUM)]
+    after = [pictures.encoded_picture(found.dataset_id, n, 8) for n in range(NUM)]
     with db.session() as session:
         dataset = datasets.get(session, "set")
         samples = list(datasets.iterate_samples(session, dataset.id))

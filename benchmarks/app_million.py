@@ -225,7 +225,7 @@ def _sample_rows(given: Any, side: int) -> Iterator[dict[str, Any]]:
 def _make_arrays(num_samples: int, num_features: int) -> None:
     from auditor.ground.settings import settings
     from auditor.results import arrays
-    from auditor.work import tasks
+    from auditor.work import kinds, tasks
 
     audit_id, given, generator = 1, _given(num_samples), np.random.default_rng(2)
     is_wrong = generator.random(num_samples) < WRONG
@@ -240,7 +240,7 @@ def _make_arrays(num_samples: int, num_features: int) -> None:
     )
     for engine in ENGINES:
         # No neighbours are sought here: which they are does not matter to the app, and it takes the audit minutes.
-        neighbours = generator.integers(0, num_samples, (num_samples, tasks.NEIGHBOURS), dtype=np.int32)
+        neighbours = generator.integers(0, num_samples, (num_samples, kinds.NUM_NEIGHBOURS), dtype=np.int32)
         probs = generator.random((num_samples, len(CLASSES)), dtype=np.float32)
         probs[np.arange(num_samples), seen] += 4 * generator.random(num_samples, dtype=np.float32)
         probs /= probs.sum(axis=1, keepdims=True)

@@ -60,8 +60,7 @@ from auditor.catalog.records import AuditSummary, NewAudit, NewDataset
 from auditor.pictures.cache import image_cache
 from auditor.results.settle import store
 from auditor.work import executors
-from auditor.work import tasks as audit_tasks
-from auditor.work.kinds import Train
+from auditor.work.kinds import NUM_NEIGHBOURS, Train
 from auditor.work.ray_executor import RayExecutor
 from auditor.work.tasks import Event, Outcome
 from benchmarks import app_million
@@ -615,7 +614,7 @@ def _map(place: Path) -> None:
 def _neighbours(place: Path) -> None:
     from auditor.work import embedding
 
-    embedding.neighbor_table(_load(place, "features"), num_neighbors=audit_tasks.NEIGHBOURS)
+    embedding.neighbor_table(_load(place, "features"), num_neighbors=NUM_NEIGHBOURS)
 
 
 def neighbours(place: Path) -> dict[str, Any]:

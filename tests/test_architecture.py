@@ -1,7 +1,8 @@
 """The house is enforced here, not by prose.
 
 ``app`` calls ``auditor`` calls ``engines``, never back and never skipping; inside each layer a room knows
-lower floors only, and a package is entered by its face, the names in its ``__all__``.
+lower floors only, and a package is entered by its face, the names in its ``__all__``: functions and types, about
+fifteen of them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import importlib
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 from engines.registry import ENGINES
@@ -247,6 +249,59 @@ def test_face__names_what_exists() -> None:
         for name in face_of(package):
             if not hasattr(module, name):
                 importlib.import_module(f"{package}.{name}")
+
+
+MOST_NAMES = 25
+"""Names of a face that a reader takes in at once; about 15 are better."""
+BY_SUBJECT = {
+    **dict.fromkeys(
+        ("auditor.backbones", "auditor.catalog", "auditor.ground", "auditor.pictures", "auditor.results"),
+        "from 31 to 166 names of several subjects: `datasets.get` says more than `get_dataset` in a long list",
+    ),
+    **dict.fromkeys(
+        ("auditor.review", "auditor.statistics.annotators", "auditor.statistics.rates", "auditor.statistics"),
+        "the same: `promises.first`, `drawing.draw` are read with their subject",
+    ),
+    **dict.fromkeys(
+        ("auditor.api", "auditor.pictures.sources"),
+        "one module that loads scikit-learn or FiftyOne, for seconds",
+    ),
+    "auditor.bridges": "a door loads engines or FiftyOne; whoever needs one does not wait for the other",
+    "auditor.cli": "a command imports what it needs when it runs",
+    "auditor.labels": "each kind of labels is a part with a face of its own",
+    "app.panels": "a part of a screen a module",
+    "app.session": "a subject of the session a module",
+    **dict.fromkeys(
+        (
+            *("engines.l2b.bases", "engines.neighbours", "engines.networks", "engines.noise_model"),
+            *("engines.regression", "engines.segmentation", "engines.shared"),
+        ),
+        "a config is read, and the registry asked, without torch",
+    ),
+}
+"""Packages that others enter by module, and why; all others are entered by functions and types."""
+LONG_FACES = {"auditor.pictures.sources", "auditor.statistics", "auditor.statistics.rates"}
+
+
+def faces() -> dict[str, frozenset[str]]:
+    """Names of each package's ``__all__``, by package inside a layer."""
+    packages = {module_of(path) for path in ALL_FILES if path.name == "__init__.py"} - set(FLOORS)
+    return {package: face_of(package) for package in sorted(packages)}
+
+
+def test_face__lists_functions_and_types() -> None:
+    by_module = {package for package, names in faces().items() if any(map(partial(lies_in, package), names))}
+    assert sorted(by_module) == sorted(BY_SUBJECT)
+
+
+def lies_in(package: str, name: str) -> bool:
+    """Return whether a file or folder of the package is called so."""
+    folder = ROOT / package.replace(".", "/")
+    return (folder / f"{name}.py").exists() or (folder / name / "__init__.py").exists()
+
+
+def test_face__is_short() -> None:
+    assert {package for package, names in faces().items() if len(names) > MOST_NAMES} == LONG_FACES
 
 
 def test_auditor__imports_engines_and_fiftyone_in_its_bridges_only() -> None:

@@ -112,7 +112,7 @@ def threads_by_engine(
         engines: that are trained.
         first: those of them that the others wait for, one after another; they have all cores.
         device: only on the CPU do engines train side by side.
-        on: where they train (``Choice.of``).
+        on: where they train (``ExecutorChoice.of``).
     """
     choice, num_cores = ExecutorChoice.of(on), training_cores()
     beside = [name for name in engines if name not in first]
@@ -123,7 +123,7 @@ def threads_by_engine(
 
 
 def executor_for(on: str | None = None) -> Executor:
-    """Return the executor that ``Choice.of`` reads from the text."""
+    """Return the executor that ``ExecutorChoice.of`` reads from the text."""
     choice = ExecutorChoice.of(on)
     return RayExecutor(choice.address) if choice.is_ray else Processes(side_by_side(choice))
 

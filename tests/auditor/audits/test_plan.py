@@ -65,7 +65,7 @@ def test_evidence__tells_the_sample_s_story(audited: tuple[Digits, int]) -> None
     found = arrays.evidence(audit_id, wrong)
     assert found.given_label == digits.given_labels[wrong]
     assert len(found.top_classes) == 9
-    assert len(found.neighbours) == arrays.NEIGHBOURS
+    assert len(found.neighbours) == arrays.NUM_NEIGHBOURS
     assert wrong not in found.neighbours
     assert found.verdicts[0].history["loss"]
     assert found.headline
@@ -182,17 +182,17 @@ def test_run__full_disk_is_one_line_and_resumes(
     audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audit_id = plan_again()
-    store = kinds.store
+    store = kinds.store_arrays
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(kinds, "store", full)
+    monkeypatch.setattr(kinds, "store_arrays", full)
     with pytest.raises(AuditFailedError, match="is full; free some space, then resume. Nothing was lost"):
         worker.run_audit(audit_id)
     assert plan.audit_overview(audit_id).state == "failed"
     assert "full" in (plan.audit_overview(audit_id).error or "")
-    monkeypatch.setattr(kinds, "store", store)
+    monkeypatch.setattr(kinds, "store_arrays", store)
     worker.run_audit(audit_id)
     assert plan.audit_overview(audit_id).state == "finished"
 
@@ -248,7 +248,7 @@ def test_run__what_ended_it_is_told_once_the_catalog_is_free(
             begin()
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        monkeypatch.setattr(kinds, "store", full)
+        monkeypatch.setattr(kinds, "store_arrays", full)
         with pytest.raises(AuditFailedError, match="is full; free some space, then resume"):
             worker.run_audit(audit_id)
     seen = plan.audit_overview(audit_id)

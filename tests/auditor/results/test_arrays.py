@@ -20,7 +20,9 @@ ENGINE = "cross_entropy"
 def all_neighbours(audit_id: int) -> list[list[int]]:
     """Every sample's nearest, searched for among all embeddings."""
     points = np.asarray(arrays.embeddings(audit_id, ENGINE))
-    found, _ = embedding.nearest_neighbors(points, np.arange(len(points)), num_neighbors=arrays.NEIGHBOURS)
+    found, _ = embedding.nearest_neighbors(
+        points, np.arange(len(points)), num_neighbors=arrays.NUM_NEIGHBOURS
+    )
     return found.tolist()
 
 

@@ -122,7 +122,7 @@ def test_neighbor_table__a_large_set_of_the_same_picture(monkeypatch):
 def test_map_and_neighbours__of_a_file_in_float16_are_those_of_its_numbers(limit, monkeypatch, tmp_path):
     points, _ = blobs(400)
     for module, name in (
-        *((embedding, name) for name in ("MAX_EXACT", "MAX_PCA", "MAX_FIT")),
+        *((embedding, name) for name in ("MAX_EXACT", "MAX_PCA", "UMAP_ROWS")),
         (search, "EXACT_UP_TO"),
     ):
         monkeypatch.setattr(module, name, limit)

@@ -36,7 +36,7 @@ class Places:
     devices: dict[str, str]
     """By engine that does not train on the audit's device."""
     threads: dict[str, int]
-    """Of ``executors.threads``."""
+    """Of ``executors.threads_by_engine``."""
 
 
 def places(
@@ -57,7 +57,7 @@ def places(
         of_features: those of them that train on features.
         first: those of them that others wait for.
         device: that was asked for.
-        on: where they train (``executors.Choice.of``).
+        on: where they train (``executors.ExecutorChoice.of``).
 
     Raises:
         AuditFailedError: there is no such device.
@@ -66,8 +66,8 @@ def places(
     if device == "auto" and resolved != "cpu":
         beside = [name for name in engines if name in of_features and not engine_bridge.needs_features(name)]
     if beside:
-        return Places(dict.fromkeys(beside, "cpu"), executors.threads(beside, [], "cpu", on))
-    return Places({}, executors.threads(engines, first, resolved, on))
+        return Places(dict.fromkeys(beside, "cpu"), threads_by_engine(beside, [], "cpu", on))
+    return Places({}, threads_by_engine(engines, first, resolved, on))
 
 
 def planned(

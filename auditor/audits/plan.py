@@ -36,7 +36,7 @@ from auditor.ground.files import written_whole
 from auditor.ground.names import first_twice
 from auditor.ground.settings import settings
 from auditor.review import decisions, verifying
-from auditor.work import ExecutorChoice, threads_by_engine
+from auditor.work import ExecutorChoice
 
 TRUNK = "cross_entropy"
 """The engine on whose early features others train where there is no backbone."""

@@ -138,13 +138,13 @@ def test_audit__beside_a_card_heads_train_on_the_cores(
     names = ["noise_model", "choicenet", "neighbours"]
 
     def planned(device: str) -> int:
-        return plan.plan(
+        return plan.plan_audit(
             "digits", names, features=source, options=QUICK, map_method="pca", device=device, alone=True
         )
 
     with pretended_cuda():
         by_itself, as_asked = planned("auto"), planned("cuda")
-        worker.run(by_itself)
+        worker.run_audit(by_itself)
     with session() as open_session:
         assert audits.get(open_session, as_asked).options.devices == {}
         trained = [audits.run(open_session, by_itself, name) for name in names]

@@ -122,7 +122,7 @@ def test_audit__on_a_cluster_whose_driver_is_killed_is_the_one_of_this_machine(
     # A place of its own: tasks of the killed driver may write there later still.
     monkeypatch.setenv("AUDITOR_STORAGE", f"{bucket}-of-an-audit")
     driver = subprocess.Popen(
-        [sys.executable, "-c", f"from auditor.audits import worker; worker.run({away})"], cwd=ROOT
+        [sys.executable, "-c", f"from auditor.audits import worker; worker.run_audit({away})"], cwd=ROOT
     )
     while not any(one.progress for one in plan.audit_overview(away).engines):
         assert driver.poll() is None

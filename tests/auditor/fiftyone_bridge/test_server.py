@@ -183,7 +183,7 @@ def python(code: str, *arguments: str, **environment: str) -> subprocess.Complet
 PUSH_AND_TAG = """
 import fiftyone as fo
 from auditor.fiftyone_bridge import sync
-print("ADDED", sync.push("digits").num_added)
+print("ADDED", sync.push_audit("digits").num_added)
 fo.load_dataset("digits").match({"sample_index": 3}).tag_samples("exclude")
 """
 SEE_AND_RUN = """

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from app.server import masks, pictures
+from app.server import encoded_picture, outlined_picture
 from app.session import readers, words
 from app.session.words import plain
 from auditor import kind
@@ -59,7 +59,7 @@ def draw_some(dataset: Dataset, count: int, *, labels: bool = True) -> None:
             has_name = labels and dataset.task == CLASSIFICATION
             label = words.class_name(dataset.class_names, given) if has_name else ""
             st.image(
-                pictures.encoded(dataset.id, sample, SIDE if labels else SMALL),
+                encoded_picture(dataset.id, sample, SIDE if labels else SMALL),
                 caption=f":orange[{plain(label)}]" if label else None,
                 alt=f"Sample {sample}{f': {label}' if label else ''}",
                 width="stretch",
@@ -72,7 +72,7 @@ def _draw_masks(dataset: Dataset, audit: Audit, table: pd.DataFrame) -> None:
     with st.container(horizontal=True, gap="small", key=f"pictures_worst_{dataset.id}"):
         for sample, name in weakest.itertuples(index=False):
             st.image(
-                masks.outlined(dataset, int(sample), SIDE, suggested_by=audit.id),
+                outlined_picture(dataset, int(sample), SIDE, suggested_by=audit.id),
                 caption=plain(f"least sure of {name}"),
                 alt=f"Sample {sample}: the outlines of its given and its suggested mask, weakest at {name}",
                 width="stretch",
@@ -95,7 +95,7 @@ def row(
         for (sample, before, after), note in zip(seen, notes or [""] * len(seen), strict=True):
             labels = f":orange[{plain(before)}] → " + (f":blue[{plain(after)}]" if after else "excluded")
             st.image(
-                pictures.encoded(dataset.id, sample, SIDE),
+                encoded_picture(dataset.id, sample, SIDE),
                 caption=f"{labels}  \n{note}" if note else labels,
                 alt=f"Sample {sample}: {before}, then {after or 'excluded'}",
                 width="stretch",

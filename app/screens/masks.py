@@ -11,7 +11,7 @@ import streamlit as st
 
 from app import components
 from app.panels import downloads, judging, random_looks
-from app.server import masks
+from app.server import CLASSES, GIVEN, colours_of
 from app.session import readers, sign_in, state
 from app.session.access import OWNER
 from app.session.failures import shown
@@ -66,11 +66,11 @@ def asked(dataset: Dataset, audit: Audit, sample_id: int) -> dict[str, Any]:
     sample = ask(datasets.sample, dataset.id, sample_id)
     return {
         "question": "Are the outlines and their classes right?",
-        "layers": [f"mask/{audit.id}/{sample_id}/{masks.GIVEN}.png"],
-        "colours": f"mask/{audit.id}/{sample_id}/{masks.CLASSES}.png",
+        "layers": [f"mask/{audit.id}/{sample_id}/{GIVEN}.png"],
+        "colours": f"mask/{audit.id}/{sample_id}/{CLASSES}.png",
         "legend": [
             {"name": dataset.class_names[label], "colour": colour}
-            for label, colour in masks.colours_of(dataset, sample_id)
+            for label, colour in colours_of(dataset, sample_id)
         ],
         "shape": (sample.original_width, sample.original_height),
     }

@@ -17,8 +17,16 @@ from auditor.catalog.db import ask
 from auditor.catalog.records import Dataset, Sample
 from auditor.ground.errors import NotFoundError
 from auditor.ground.vocabulary import SEGMENTATION
-from auditor.labels.masks import deciding, results, why
-from auditor.labels.masks.pixels import Region
+from auditor.labels.masks import (
+    Region,
+    decide,
+    given_masks,
+    is_only_wrong,
+    mask_verdicts,
+    masks_of_engines,
+    region_sentences,
+    regions_of,
+)
 from auditor.pictures import cache
 from auditor.pictures.decoding import placed
 from auditor.pictures.masks import IGNORED
@@ -47,8 +55,8 @@ def layer(audit_id: int, sample_id: int, name: str) -> bytes:
         NotFoundError: no such audit, sample or layer.
     """
     dataset, sample = _sample(audit_id, sample_id)
-    found = results.verdicts(audit_id)
-    given = _inner(np.asarray(results.given_masks(dataset)[sample_id]), sample)
+    found = mask_verdicts(audit_id)
+    given = _inner(np.asarray(given_masks(dataset)[sample_id]), sample)
     if name == DOUBT:
         heat = _inner(np.asarray(found.doubt[sample_id]), sample)
         alpha = np.where(given == IGNORED, 0, heat.astype(np.float32) / 255 * MOST_ALPHA)
@@ -84,10 +92,10 @@ def outlined_picture(
     sample = ask(datasets.sample, dataset.id, sample_id)
     picture = Image.open(io.BytesIO(pictures.encoded_picture(dataset.id, sample_id, side))).convert("RGB")
     picture = picture.resize([round(side * one / max(picture.size)) for one in picture.size])
-    given = _at(_inner(np.asarray(results.given_masks(dataset)[sample_id]), sample), picture.size)
+    given = _at(_inner(np.asarray(given_masks(dataset)[sample_id]), sample), picture.size)
     drawn = {GIVEN: _outline(given)}
     if suggested_by is not None:
-        suggested = _inner(np.asarray(results.verdicts(suggested_by).suggested[sample_id]), sample)
+        suggested = _inner(np.asarray(mask_verdicts(suggested_by).suggested[sample_id]), sample)
         suggested = _at(suggested, picture.size)
         drawn[SUGGESTED] = _near(_outline(suggested) & _near(given != suggested, 1), 1)
     for name, lines in drawn.items():
@@ -106,21 +114,21 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
     """
     body = schema.read(bodies.Card, payload)
     dataset, sample = _sample(body.audit, body.sample)
-    regions = strongest_first(deciding.regions_of(dataset, body.audit, body.sample))
-    given = np.asarray(results.given_masks(dataset)[body.sample])
+    regions = strongest_first(regions_of(dataset, body.audit, body.sample))
+    given = np.asarray(given_masks(dataset)[body.sample])
     judged = int((given != IGNORED).sum())
     left, top, width, height = placed(sample.original_width, sample.original_height, dataset.height)
-    of_models = results.of_engines(reading.audit(body.audit))
+    of_models = masks_of_engines(reading.audit(body.audit))
     said = [{name: np.asarray(values[body.sample]) for name, values in one.items()} for one in of_models]
     rows = []
     for one in regions:
         x1, y1, x2, y2 = one.box
         box = [(x1 - left) / width, (y1 - top) / height, (x2 - left) / width, (y2 - top) / height]
         about = {"number": one.number, "given": one.given, "suggested": one.suggested, "doubt": one.doubt}
-        reason = why.sentences(one, given, said, dataset.class_names)
+        reason = region_sentences(one, given, said, dataset.class_names)
         rows.append(about | {"share": one.area / max(1, judged), "box": box, "why": reason})
     row = decisions.outcomes(dataset.id).get(body.sample)
-    if row is not None and deciding.is_only_wrong(row):
+    if row is not None and is_only_wrong(row):
         row = None  # it still waits for its right regions
     is_of_this = row is not None and row.audit_id == body.audit
     return {
@@ -137,7 +145,7 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 def colours_of(dataset: Dataset, sample_id: int) -> list[tuple[int, str]]:
     """(class, its colour as ``#rrggbb``) of the classes that a mask was given."""
-    given = np.asarray(results.given_masks(dataset)[sample_id])
+    given = np.asarray(given_masks(dataset)[sample_id])
     found = np.unique(given[given != IGNORED]).tolist()
     return [(label, "#" + OF_CLASSES[label].tobytes().hex()) for label in found]
 
@@ -150,7 +158,7 @@ def strongest_first(regions: Sequence[Region]) -> list[Region]:
 def record(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Keep a decision on a mask; ``labels`` are the numbers of the regions that are taken, None = all."""
     said = schema.read(bodies.MaskVerdict, payload)
-    decision, taken = deciding.decide(
+    decision, taken = decide(
         said.dataset,
         said.sample,
         said.decision,

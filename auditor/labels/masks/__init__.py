@@ -1,3 +1,19 @@
 """Auditing masks: which are wrong, where, and what they should be."""
 
-__all__ = ["deciding", "kind", "pixels", "results", "why"]
+from auditor.labels.masks.deciding import decide, is_only_wrong, regions_of
+from auditor.labels.masks.kind import KIND
+from auditor.labels.masks.pixels import Region
+from auditor.labels.masks.results import given_masks, mask_verdicts, masks_of_engines
+from auditor.labels.masks.why import region_sentences
+
+__all__ = [
+    "KIND",
+    "Region",
+    "decide",
+    "given_masks",
+    "is_only_wrong",
+    "mask_verdicts",
+    "masks_of_engines",
+    "region_sentences",
+    "regions_of",
+]

@@ -24,7 +24,7 @@ from auditor.ground.wording import plural
 from auditor.kind import Said, Suspects
 from auditor.labels.masks import exporting, pixels
 from auditor.labels.masks.deciding import masks_to_train_on
-from auditor.labels.masks.results import given_masks, masks_file, of_engines, verdicts
+from auditor.labels.masks.results import given_masks, mask_verdicts, masks_file, masks_of_engines
 from auditor.labels.others import Others
 from auditor.pictures.masks import IGNORED
 from auditor.pictures.sources import split_turn
@@ -96,7 +96,7 @@ class Masks(Others):
     def settle(self, audit: Audit, dataset: Dataset) -> None:
         """Combine what the engines say about every pixel; store verdicts, scores and the audit's summary."""
         given = given_masks(dataset)
-        said = of_engines(audit)
+        said = masks_of_engines(audit)
         suggested, doubt = np.empty_like(given), np.empty_like(given)
         num, num_classes = len(given), len(dataset.class_names)
         class_trust = np.empty((num, num_classes), np.float32)
@@ -149,7 +149,7 @@ class Masks(Others):
 
     def table(self, dataset: Dataset, audit: Audit, page: pd.DataFrame) -> pd.DataFrame:
         """Return a page with the class of least trust and what would change."""
-        class_trust = verdicts(audit.id).class_trust
+        class_trust = mask_verdicts(audit.id).class_trust
         names = dict(enumerate(dataset.class_names))
         return pd.DataFrame(
             {
@@ -226,7 +226,7 @@ class Masks(Others):
     @staticmethod
     def class_table(dataset: Dataset, audit: Audit) -> pd.DataFrame:
         """Return by class how many masks have it, its mean trust, and in how many it is trusted least."""
-        trust = np.asarray(verdicts(audit.id).class_trust)
+        trust = np.asarray(mask_verdicts(audit.id).class_trust)
         occurs = ~np.isnan(trust)
         weakest = np.argmin(np.where(occurs, trust, 2.0), axis=1)
         sums, counts = np.where(occurs, trust, 0.0).sum(axis=0), occurs.sum(axis=0)

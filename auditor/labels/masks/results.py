@@ -55,7 +55,7 @@ def mask_verdicts(audit_id: int) -> Verdicts:
     return Verdicts(**{name: arrays.array(audit_id, TOGETHER, name) for name in names})
 
 
-def of_engines(audit: Audit) -> list[dict[str, NDArray[Any]]]:
+def masks_of_engines(audit: Audit) -> list[dict[str, NDArray[Any]]]:
     """By engine its ``predicted`` class, ``predicted_prob`` and ``given_prob``, each (N, S, S), mapped from disk.
 
     Raises:

@@ -20,7 +20,7 @@ LEAST_BORDER = 0.1
 """Less of a border that touches the suggested class says nothing."""
 
 
-def sentences(
+def region_sentences(
     region: Region,
     given: NDArray[np.uint8],
     said: Sequence[Mapping[str, NDArray[Any]]],

@@ -43,15 +43,15 @@ def region_of(given: np.ndarray, right: np.ndarray) -> pixels.Region:
 def test_sentences__name_the_models_that_see_it(right_of: tuple[bool, ...], prob: float, first: str) -> None:
     given, right = picture()
     said = said_by(*(right if one else given for one in right_of), prob=prob)
-    assert why.sentences(region_of(given, right), given, said, NAMES).startswith(first)
+    assert why.region_sentences(region_of(given, right), given, said, NAMES).startswith(first)
 
 
 def test_sentences__tell_how_much_of_its_class_it_is_and_what_it_touches() -> None:
     given, right = picture()
     region, said = region_of(given, right), said_by(right)
-    found = why.sentences(region, given, said, NAMES)
+    found = why.region_sentences(region, given, said, NAMES)
     assert found.endswith("It is 90 % of what is 'sky' in this mask. All of its border touches 'disc'.")
     given[given == 1] = 0
     given[0:2, 0:2] = 0
-    found = why.sentences(region, given, said, NAMES)
+    found = why.region_sentences(region, given, said, NAMES)
     assert found.endswith("It is all of what is 'sky' in this mask.")

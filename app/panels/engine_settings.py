@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -16,10 +16,12 @@ from auditor.bridges.engine_bridge import Setting
 SEEN = "audit_settings_seen"
 
 
-def choose(engines: Sequence[EngineTitle], preset: str, *, trained_on: str) -> dict[str, dict[str, Any]]:
+def choose(
+    engines: Sequence[EngineTitle], preset: str, *, trained_on: Mapping[str, str]
+) -> dict[str, dict[str, Any]]:
     """An expander with one group an engine; returns the fields that differ from the preset, by engine.
 
-    ``trained_on``: a key of ``EngineTitle.settings``.
+    ``trained_on``: by engine, a key of ``EngineTitle.settings``.
     What is typed is read like the command line's ``--set`` and checked when the audit is planned.
     """
     changed: dict[str, dict[str, Any]] = {}
@@ -37,7 +39,7 @@ def choose(engines: Sequence[EngineTitle], preset: str, *, trained_on: str) -> d
             return changed
         for tab, engine in zip(st.tabs([one.title for one in engines]), engines, strict=True):
             with tab, st.container(height=420, border=False):
-                fields = engine.settings[trained_on]
+                fields = engine.settings[trained_on[engine.name]]
                 values = {one.name: _draw(engine.name, one, preset) for one in fields}
             kept = {
                 one.name: values[one.name]

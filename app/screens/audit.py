@@ -15,7 +15,7 @@ from app.session import apart, readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor import kind
-from auditor.audits import DEFAULT_BUDGET_S, OVERNIGHT_S, EngineChoices, heads_of, start_audit
+from auditor.audits import DEFAULT_BUDGET_S, OVERNIGHT_S, EngineChoices, Finetune, heads_of, start_audit
 from auditor.backbones import features, weights
 from auditor.backbones.features import NO_BACKBONE
 from auditor.catalog.records import Audit, Dataset
@@ -56,6 +56,12 @@ TIMES = {
 OWN, OTHER = "own", "other"
 FROM_SCRATCH = "the images, trained from scratch"
 DEVICES = {"auto": "automatic: a GPU if there is one", "cpu": "CPU", "cuda": "GPU (CUDA)"}
+FURTHER = {
+    None: "the plain engine, where there is a GPU",
+    Finetune.NONE.value: "no engine",
+    Finetune.PLAIN.value: "the plain engine",
+    Finetune.ALL.value: "every engine",
+}
 SEEN = "audit_engines_seen"
 MEASURED_S = 3_600
 POLL_S = 0.5
@@ -78,7 +84,7 @@ def usual_view(home: Path, name: str, version: str) -> Future[tuple[str, str]]:
 
 @st.cache_resource(ttl=MEASURED_S, max_entries=64)
 def durations_of(
-    home: Path, name: str, version: str, preset: str, device: str, backbone: str, finetune: bool
+    home: Path, name: str, version: str, preset: str, device: str, backbone: str, finetune: str | None
 ) -> Future[EngineChoices]:
     """Measured once for a dataset as it was imported and audited (``version``)."""
     del home, version
@@ -142,13 +148,14 @@ class Wanted:
     device: str
     seed: int
     budget: float | None
-    finetune: bool
+    finetune: str | None
+    """A value of ``Finetune``."""
     alone: bool
 
 
 def choose_engines(dataset: Dataset, backbone: str) -> Wanted:
     """The settings behind the fold: two hundred fields, and a library to load, that few people open."""
-    wanted = Wanted(backbone, None, {}, "quick", "auto", 0, apart.USUAL_TIME, finetune=False, alone=False)
+    wanted = Wanted(backbone, None, {}, "quick", "auto", 0, apart.USUAL_TIME, None, alone=False)
     fold = st.expander(
         "Engines and settings", icon=":material/model_training:", key="audit_engines", on_change="rerun"
     )
@@ -179,17 +186,16 @@ def choose_engines(dataset: Dataset, backbone: str) -> Wanted:
         )
         seed = right.number_input("Seed", 0, 2**31 - 1, 0, key="audit_seed")
         is_own = backbone in {source.key for source in features.own(dataset.id)}
-        finetune = (
-            has_backbone
-            and not is_own
-            and "," not in backbone
-            and st.checkbox(
-                "Train the backbone further, with every engine",
+        finetune = None
+        if has_backbone and not is_own:
+            finetune = st.selectbox(
+                "Train the backbone further",
+                [name for name in FURTHER if name != Finetune.ALL or "," not in backbone],
+                format_func=FURTHER.__getitem__,
                 key="audit_finetune",
-                help="Fine-tuning: each engine trains the whole network on the images, from the same weights, in "
-                "place of a small one on its features. It takes far longer and is meant for a GPU or few images.",
+                help="Fine-tuning: the engine trains the whole network on the images, in place of a small one on "
+                "its features. It finds more and takes far longer: it is meant for a GPU, or few images.",
             )
-        )
         alone = any(row.status == "finished" for row in readers.audits_of(dataset.id)) and not st.checkbox(
             "Use the latest runs of earlier audits too",
             value=True,
@@ -197,7 +203,11 @@ def choose_engines(dataset: Dataset, backbone: str) -> Wanted:
             help="The ranking is then of the latest finished run of every engine on everything that it saw: "
             "images, a backbone's features, or your own. The page Engines lists them.",
         )
-        trained_on = "finetuned" if finetune else "features" if has_backbone else "images"
+        on_images = Finetune(finetune or Finetune.NONE).engines(chosen)
+        trained_on = {
+            name: "finetuned" if name in on_images else "features" if has_backbone else "images"
+            for name in chosen
+        }
         options = engine_settings.choose([known[name] for name in chosen], preset, trained_on=trained_on)
     named = None if chosen == list(known) and not options else chosen
     return Wanted(backbone, named, options, preset, device, int(seed), wanted.budget, finetune, alone)
@@ -257,7 +267,7 @@ def cost(dataset: Dataset, wanted: Wanted) -> tuple[str, float] | None:
     names = [one.name for one in engines.result() if has_backbone or not one.needs_features]
     chosen = wanted.engines or names
     heads = [] if has_backbone else heads_of(chosen, wanted.options)
-    seconds = measured.seconds(chosen, heads, on_features=has_backbone and not wanted.finetune)
+    seconds = measured.seconds(chosen, heads, on_features=has_backbone)
     limit = wanted.budget
     if limit == apart.USUAL_TIME:
         limit = DEFAULT_BUDGET_S if measured.device == "cpu" else None

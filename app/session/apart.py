@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from auditor import api, kind
-from auditor.audits import DEFAULT_BUDGET_S, EngineChoices, choose_features, engine_choices, pretrained
+from auditor.audits import DEFAULT_BUDGET_S, EngineChoices, choose_features, engine_choices
 from auditor.backbones import features
 from auditor.bridges import engine_bridge
 from auditor.catalog import reading
@@ -97,14 +97,14 @@ def plan(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     backbone: str | None = features.NO_BACKBONE,
     *,
-    finetune: bool = False,
+    finetune: str | None = None,
     budget: float | None = None,
     alone: bool = False,
 ) -> int:
     """Register an audit; nothing runs yet. Returns its id. ``options``: by engine, fields that differ.
 
     ``backbone``: whose weights are on this machine, the key of own features that are kept, ``"none"``, or None for
-    what suits the images; ``finetune``: the engines train it further.
+    what suits the images; ``finetune``: who trains it further, a value of ``Finetune``.
     ``budget``: seconds, instead of the preset, or ``USUAL_TIME``. ``alone``: runs of earlier audits are not heard.
 
     Raises:
@@ -128,7 +128,7 @@ def usual_view(name: str) -> Future[tuple[str, str]]:
 
 
 def durations_of(
-    name: str, preset: str, device: str, backbone: str, *, finetune: bool = False
+    name: str, preset: str, device: str, backbone: str, *, finetune: str | None = None
 ) -> Future[EngineChoices]:
     """Return what each engine would take on the dataset ``name``, by a probe of this machine.
 
@@ -142,11 +142,8 @@ def _usual_view(name: str) -> tuple[str, str]:
     return features.NO_BACKBONE if source is None else source.name, why
 
 
-def _durations(name: str, preset: str, device: str, backbone: str, finetune: bool) -> EngineChoices:
-    dataset = reading.dataset(name)
-    source = _features(name, backbone)
-    finetuned = pretrained(source) if finetune else None
-    return engine_choices(dataset, preset, device, source, finetuned)
+def _durations(name: str, preset: str, device: str, backbone: str, finetune: str | None) -> EngineChoices:
+    return engine_choices(reading.dataset(name), preset, device, _features(name, backbone), finetune)
 
 
 def _choices() -> list[EngineTitle]:
@@ -174,7 +171,7 @@ def _plan(
     seed: int,
     options: Mapping[str, Mapping[str, Any]] | None,
     backbone: str | None,
-    finetune: bool,
+    finetune: str | None,
     budget: float | None,
     alone: bool,
 ) -> int:

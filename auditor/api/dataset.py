@@ -137,7 +137,7 @@ class Dataset:
         alone: bool = False,
         backbone_size: int | None = None,
         views: int | None = None,
-        finetune: bool = False,
+        finetune: Literal["none", "plain", "all"] | None = None,
         features: NDArray[np.floating] | str | Path | None = None,
         features_column: str | None = None,
         budget: str | float | None = None,
@@ -151,8 +151,9 @@ class Dataset:
         train, with ``weights`` from a file; several with commas between stand side by side; default see
         ``usual_features.choose_features``, ``"none"``: from scratch. It gets
         images of ``backbone_size`` pixels (default: as its weights want them) in ``views`` views each (default: 1).
-        ``finetune``: every engine trains the backbone too, on the images. ``features``: your own in its place, see
-        ``own_features``. ``alone``: hear only these engines, not the latest runs of others in earlier audits.
+        ``finetune``: who trains the backbone too, on the images: nobody, the plain engine or every engine; default
+        the plain one on a GPU, else nobody. ``features``: your own in its place, see ``own_features``.
+        ``alone``: hear only these engines, not the latest runs of others in earlier audits.
         ``budget``: ``"10m"``, ``"overnight"`` or seconds; the audit does what finds most in that time, instead of
         ``preset``; default none, so that a program does the same on every machine. ``options``: engine -> the
         fields of its preset that change, such as ``{"l2b": {"epochs": 5}}``.
@@ -170,7 +171,7 @@ class Dataset:
         self._refuse_unused(
             "audit",
             budget=budget,
-            finetune=finetune or None,
+            finetune=finetune,
             alone=alone or None,
             backbone=backbone,
             weights=weights,
@@ -191,7 +192,7 @@ class Dataset:
                 None if weights is None else Path(weights),
                 side=backbone_size,
                 views=views or feature_files.DEFAULT_VIEWS,
-                one=finetune,
+                one=finetune == "all",
             )
         audit_id = kind.plan(
             self.name,

@@ -2,6 +2,7 @@
 
 from auditor.audits.budgets import DEFAULT_BUDGET_S, OVERNIGHT_S, parse_budget
 from auditor.audits.durations import EngineChoices, engine_choices, planned_seconds
+from auditor.audits.further import Finetune
 from auditor.audits.plan import (
     TRUNK,
     AuditOverview,
@@ -12,7 +13,6 @@ from auditor.audits.plan import (
     heads_of,
     newest_unfinished_audit,
     plan_audit,
-    pretrained,
     register_audit,
     start_audit,
     wait_for_audit,
@@ -27,6 +27,7 @@ __all__ = [
     "AuditOverview",
     "EngineChoices",
     "EngineProgress",
+    "Finetune",
     "audit_overview",
     "cancel_audit",
     "check_seed",
@@ -38,7 +39,6 @@ __all__ = [
     "parse_budget",
     "plan_audit",
     "planned_seconds",
-    "pretrained",
     "register_audit",
     "run_audit",
     "run_on_classes",

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from auditor.audits import further
 from auditor.backbones import features
 from auditor.backbones.features import FeatureSource
 from auditor.bridges import backbone_bridge, engine_bridge
@@ -139,10 +140,12 @@ class EngineChoices:
     on_features: Mapping[str, float]
     before: Mapping[str, float]
     """Of the stages before them."""
+    further: Collection[str] = ()
+    """Engines that train a backbone on the images, in place of heads on its features."""
 
     def seconds(self, engines: Sequence[str], heads: Collection[str], *, on_features: bool) -> float:
         """For these engines, of which ``heads`` train on features of the plain one, or all on a backbone's."""
-        of_features = set(engines if on_features else heads)
+        of_features = set(engines if on_features else heads) - set(self.further)
         each = {name: (self.on_features if name in of_features else self.on_images)[name] for name in engines}
         first = [name for name in engines if heads and name not in heads]
         threads = places(engines, of_features, first, self.wanted).threads
@@ -154,21 +157,25 @@ def engine_choices(
     preset: str,
     device: str,
     source: FeatureSource | None = None,
-    finetuned: engine_bridge.Pretrained | None = None,
+    finetune: str | None = None,
 ) -> EngineChoices:
-    """Estimates for every engine, on images where it can (training ``finetuned`` further) and on features.
+    """Estimates for every engine, on images where it can and on features.
 
-    ``source``: these features; None: those of a network that trained on the images.
+    ``source``: these features; None: those of a network that trained on the images. ``finetune``: of
+    ``further.FINETUNE``, who trains its backbone further.
 
     Raises:
-        AuditFailedError: an unknown preset or device.
+        AuditFailedError: an unknown preset or device, or no backbone to train.
     """
     resolved = engine_bridge.resolve_device(device)
+    finetuned = further.meant(finetune, source, resolved)
+    train_on = finetuned.engines([one.name for one in engine_bridge.engine_choices(on_features=True)])
+    of_backbone = dict.fromkeys(train_on, further.backbone(source, finetuned)) if train_on else {}
     found = {}
     for on_features in (False, True):
         names = [each.name for each in engine_bridge.engine_choices(on_features=on_features)]
-        further = None if on_features else finetuned
-        configs = engine_bridge.configs(names, preset, {}, on_features=on_features, finetuned=further)
+        network = None if on_features else of_backbone
+        configs = engine_bridge.configs(names, preset, {}, on_features=on_features, finetuned=network)
         heads = names if on_features else []
         found[on_features] = planned(
             dataset,
@@ -180,7 +187,7 @@ def engine_choices(
             places=places(names, heads, [], device),
         )
     stages = {name: found[source is not None].get(name, 0.0) for name in BEFORE}
-    return EngineChoices(device, resolved, found[True] | found[False], found[True], stages)
+    return EngineChoices(device, resolved, found[True] | found[False], found[True], stages, train_on)
 
 
 def planned_seconds(audit: Audit) -> float:

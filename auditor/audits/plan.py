@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor import jobs
-from auditor.audits import budgets, durations
+from auditor.audits import budgets, durations, further
 from auditor.audits.budgets import Rung
+from auditor.audits.further import Finetune
 from auditor.backbones.features import FeatureSource
 from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, folders
@@ -117,7 +118,7 @@ def plan_audit(
     map_method: str = "umap",
     features: FeatureSource | None = None,
     alone: bool = False,
-    finetune: bool = False,
+    finetune: str | None = None,
     budget: float | None = None,
     on: str | None = None,
 ) -> int:
@@ -125,8 +126,8 @@ def plan_audit(
 
     ``options``: by engine, config fields that differ from the preset. ``map_method``: ``"umap"`` or ``"pca"``,
     which lays out a map in a blink where UMAP first compiles for half a minute. ``features``: of a backbone or the
-    user's own, on which all engines train instead of the images. ``finetune``: they train the backbone of
-    ``features`` further instead, on the images and each for itself; engines that need features still get them.
+    user's own, on which all engines train instead of the images. ``finetune``: a value of ``Finetune``, who trains
+    the backbone of ``features`` further instead, on the images and each for itself.
     ``alone``: only this audit's engines speak in its consensus; else also the latest finished run of every other
     engine, whichever audit it came from. ``budget``: seconds in which the audit should end on an idle machine; it
     takes the place of ``preset`` (see ``budgets``) and never overrules ``options``. ``on``: where it runs
@@ -137,7 +138,6 @@ def plan_audit(
         AuditFailedError: an unknown engine, preset, device or config field, labels that cannot be audited,
             nothing to fine-tune, or a disk that has no room for them.
     """
-    finetuned = pretrained(features) if finetune else None
     check_seed(seed)
     if map_method not in MAPS:
         raise AuditFailedError(
@@ -155,6 +155,7 @@ def plan_audit(
     if twice is not None:
         raise AuditFailedError(f"The engine {twice} is named twice; name it once.")
     resolved = engine_bridge.resolve_device(device)
+    finetuned = further.meant(finetune, features, resolved)
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
         datasets.require_classes(dataset, "this kind of audit")
@@ -162,22 +163,26 @@ def plan_audit(
     chosen = {name: dict(values) for name, values in (options or {}).items()}
     if budget is not None and budget < SHORT_S:
         map_method = "pca"
-    set_up_of = partial(_set_up, dataset, device, map_method, features, finetuned, on)
+    set_up_of = partial(_set_up, dataset, device, map_method, features, on)
     if budget is None:
-        rung = Rung(names, preset, chosen, "")
-        set_up = set_up_of(rung)
+        set_up = set_up_of(finetuned, Rung(names, preset, chosen, ""))
     else:
-        rungs = budgets.rungs(
-            names,
-            chosen,
-            num_rows=dataset.num_samples,
-            side=min(max(dataset.height, dataset.width), engine_bridge.CPU_SIDE),
-            trunk=TRUNK,
-            reduces=resolved == "cpu" and not on_features,
-            may_leave_out=engines is None and not options,
+        rungs = list(
+            budgets.rungs(
+                names,
+                chosen,
+                num_rows=dataset.num_samples,
+                side=min(max(dataset.height, dataset.width), engine_bridge.CPU_SIDE),
+                trunk=TRUNK,
+                reduces=resolved == "cpu" and not on_features,
+                may_leave_out=engines is None and not options,
+            )
         )
-        for rung in rungs:
-            set_up = set_up_of(rung)
+        # What nobody asked for goes first where time is short.
+        least = finetuned if finetune is not None else Finetune.NONE
+        first = [] if least == finetuned else [(finetuned, rungs[0])]
+        for each, rung in [*first, *((least, rung) for rung in rungs)]:
+            set_up = set_up_of(each, rung)
             if set_up.seconds <= budget:
                 break
     within = None if budget is None else {"seconds": budget, "does": set_up.rung.sentence}
@@ -197,7 +202,7 @@ def plan_audit(
             features=None if features is None else features.as_dict(),
             alone=alone,
             heads=set_up.heads,
-            finetune=finetune,
+            further=set_up.further,
             on=on,
         ),
     )
@@ -251,6 +256,7 @@ class _SetUp:
     rung: Rung
     configs: dict[str, dict[str, Any]]
     heads: list[str]
+    further: list[str]
     places: durations.Places
     estimate: dict[str, float]
 
@@ -264,8 +270,8 @@ def _set_up(
     device: str,
     map_method: str,
     features: FeatureSource | None,
-    finetuned: engine_bridge.Pretrained | None,
     on: str | None,
+    finetuned: Finetune,
     rung: Rung,
 ) -> _SetUp:
     names, preset, chosen = rung.engines, rung.preset, rung.options
@@ -273,16 +279,15 @@ def _set_up(
     heads = [] if on_features else heads_of(names, chosen)
     if heads:
         names = [TRUNK, *(name for name in names if name != TRUNK)]
-    configs = engine_bridge.configs(names, preset, chosen, on_features=on_features, finetuned=finetuned)
+    train_on = finetuned.engines(names)
+    of_backbone = dict.fromkeys(train_on, further.backbone(features, finetuned)) if train_on else {}
+    configs = engine_bridge.configs(names, preset, chosen, on_features=on_features, finetuned=of_backbone)
     if heads:
         # What they read has learned every label already: folds would hide nothing.
         once = {name: {"folds": 1} if engine_bridge.has_field(name, "folds") else {} for name in heads}
         of_heads = {name: once[name] | dict(chosen.get(name, {})) for name in heads}
         configs |= engine_bridge.configs(heads, preset, of_heads, on_features=True)
-    if on_features:
-        of_features = [name for name in names if finetuned is None or engine_bridge.needs_features(name)]
-    else:
-        of_features = heads
+    of_features = [name for name in names if name not in train_on] if on_features else heads
     places = durations.places(names, of_features, [TRUNK] if heads else [], device, on)
     estimate = durations.planned(
         dataset,
@@ -293,7 +298,7 @@ def _set_up(
         source=features,
         places=places,
     )
-    return _SetUp(replace(rung, engines=names), configs, heads, places, estimate)
+    return _SetUp(replace(rung, engines=names), configs, heads, train_on, places, estimate)
 
 
 def heads_of(names: Sequence[str], options: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -305,24 +310,6 @@ def heads_of(names: Sequence[str], options: Mapping[str, Mapping[str, Any]]) -> 
     if TRUNK not in names or not options.get(TRUNK, {}).get("keeps_features", False):
         return []
     return [name for name in names if name != TRUNK and not OF_IMAGES & options.get(name, {}).keys()]
-
-
-def pretrained(features: FeatureSource | None) -> engine_bridge.Pretrained:
-    """The backbone of these features, to train further.
-
-    Raises:
-        AuditFailedError: there is no backbone, or several.
-    """
-    if features is None or features.weights is None:
-        raise AuditFailedError(
-            "Fine-tuning trains a backbone further, and this audit has none; name one whose weights are here "
-            "(`auditor weights list`), or train without it."
-        )
-    if features.parts:
-        raise AuditFailedError(
-            "Fine-tuning trains one backbone further, and this audit has several; name one of them."
-        )
-    return engine_bridge.Pretrained(features.name, features.weights, features.side)
 
 
 @contextmanager

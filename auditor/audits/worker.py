@@ -80,7 +80,7 @@ def run_on_classes(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
     found = features_for(audit, dataset, tell)
     if found is not None:
         _reduce(audit, dataset, found)
-    if audit.options.finetune:
+    if audit.options.further:
         source = arrays.features_of(audit)
         assert source is not None
         features.check_weights(source)
@@ -245,7 +245,7 @@ def _specs(audit: Audit, dataset: Dataset, runs: Sequence[EngineRun], given: Pat
         seen = features_file
         if run.engine in heads:
             seen = str(arrays.engine_folder(audit.id, plan.TRUNK) / "features.npy")
-        if audit.options.finetune and not engine_bridge.needs_features(run.engine):
+        if run.engine in audit.options.further:
             seen = None
         has_own_map = is_laid_out and (seen is None or source is None)  # of features all engines have one
         spec = Train(

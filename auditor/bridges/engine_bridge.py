@@ -469,14 +469,14 @@ def configs(
     options: Mapping[str, Mapping[str, Any]],
     *,
     on_features: bool = False,
-    finetuned: Pretrained | None = None,
+    finetuned: Mapping[str, Pretrained] | None = None,
     labels: str | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Every field of each engine's config, as plain values: the preset with ``options`` applied.
 
-    ``on_features``: what the preset means on features of a backbone. ``finetuned``: the network that the engines
-    train further on the images; those that only work on features still do. ``labels``:
-    ``masks``, ``numbers`` or ``sets``, what it means on these.
+    ``on_features``: what the preset means on features of a backbone. ``finetuned``: by engine, the network that it
+    trains further on the images in place of them. ``labels``: ``masks``, ``numbers`` or ``sets``, what it means on
+    these.
 
     Raises:
         AuditFailedError: an unknown engine, preset or field (the text names the nearest), a field of an
@@ -510,8 +510,9 @@ def configs(
             if labels is None
             else ENGINES[name].config_type_on(labels).preset(preset)
         )
-        if finetuned is not None and not ENGINES[name].needs_features:
-            config = config.for_finetuning(finetuned.network, finetuned.weights, finetuned.side)
+        if finetuned and name in finetuned:
+            one = finetuned[name]
+            config = config.for_finetuning(one.network, one.weights, one.side)
         elif on_features:
             config = config.for_features()
         fields = {field.name for field in dataclasses.fields(config)}

@@ -197,8 +197,8 @@ class AuditPlan:
     """Whether only its own runs are heard, none of earlier audits."""
     heads: list[str] = field(default_factory=list)
     """The engines that train on what the network of another one sees."""
-    finetune: bool = False
-    """Whether engines of images train the backbone further."""
+    further: list[str] = field(default_factory=list)
+    """The engines that train the backbone further, on the images."""
     on: str | None = None
     """Where it runs, as ``executors.ExecutorChoice`` reads it; None: where ``AUDITOR_EXECUTOR`` says."""
 

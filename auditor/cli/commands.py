@@ -224,8 +224,9 @@ def import_command(source: str, name: str, as_json: bool, dry_run: bool, **optio
 @click.option("--views", type=click.IntRange(1, 6), help="Views of each image; default: 1.")
 @click.option(
     "--finetune",
-    is_flag=True,
-    help="Train the backbone too, with every engine, on the images; takes far longer.",
+    type=click.Choice(["none", "plain", "all"]),
+    help="Who trains the backbone too, on the images, in place of a head on its features: nobody, the plain "
+    "engine, or every engine. It finds more and takes longer. Default: plain on a GPU, else none.",
 )
 @click.option(
     "--features",
@@ -274,7 +275,7 @@ def audit(
     weights: Path | None,
     backbone_size: int | None,
     views: int | None,
-    finetune: bool,
+    finetune: str | None,
     own_features: str | None,
     features_column: str | None,
     pred_probs: str | None,
@@ -316,7 +317,7 @@ def audit(
         found, why = None, ""
         if "backbone" not in kind.unused["audit"]:
             named = (name, backbone, weights, backbone_size, views, own_features, features_column)
-            found, why = _features(*named, one=finetune)
+            found, why = _features(*named, one=finetune == "all")
         audit_id = kind.plan(
             name,
             engines,
@@ -331,8 +332,6 @@ def audit(
             budget=_budget(budget, device),
             on=executor,
         )
-        if found is not None and finetune:
-            why = f"Every engine trains {found.name} further, at {found.side} px."
         if why:
             echo(why, err=True)
         output.plan_summary(audit_id)

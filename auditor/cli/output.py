@@ -144,6 +144,9 @@ def plan_summary(audit_id: int) -> None:
     audit = reading.audit(audit_id)
     if not audit.options.estimate:
         return
+    if audit.options.further and (source := arrays.features_of(audit)) is not None:
+        names, one = ", ".join(audit.options.further), source.each[0]
+        echo(f"Trained further on the images, at {one.side} px, by {names}: {one.name}.", err=True)
     heads = audit.options.heads
     if heads:
         echo(f"{TRUNK} trains on the images, the others on what its network sees.", err=True)

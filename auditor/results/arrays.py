@@ -23,7 +23,6 @@ from sqlmodel import Session
 
 from auditor.backbones import features
 from auditor.backbones.features import FeatureSource
-from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, folders, reading, scores
 from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, EngineRun, Sample
@@ -235,8 +234,9 @@ def _model_of(audit: Audit, engine: str) -> str:
     source = features_of(audit)
     if source is None:
         return IMAGES
-    is_finetuned = audit.options.finetune and not engine_bridge.needs_features(engine)
-    return f"{source.name}, trained further" if is_finetuned else source.name
+    if engine in audit.options.further:
+        return f"{source.each[0].name}, trained further"
+    return source.name
 
 
 def _is_complete(audit_id: int, engine: str) -> bool:

@@ -48,7 +48,7 @@ from engines.shared.config import (
 from engines.shared.device import autocast, make_generator, memory_errors_explained, seeded_init
 from engines.shared.loader import epoch_batches
 from engines.shared.losses import cross_entropy, log_margin, require_finite
-from engines.shared.out_of_fold import FOLDS_ON_FEATURES
+from engines.shared.out_of_fold import FOLDS_OF_FINETUNING, FOLDS_ON_FEATURES
 from engines.shared.run import Run
 from engines.shared.scoring import (
     MarginTracker,
@@ -138,9 +138,13 @@ class CrossEntropyConfig(LoopConfig):
     def for_finetuning(
         self, network: str, weights: str | None, image_side: int | None = None
     ) -> CrossEntropyConfig:
-        """A third of the epochs (10 under ``quick``): see ``EPOCHS_OF_FINETUNING``."""
+        """A third of the epochs (10 under ``quick``), out of fold: see ``EPOCHS_OF_FINETUNING``."""
         config = super().for_finetuning(network, weights, image_side)
-        return replace(config, epochs=math.ceil(self.epochs / EPOCHS_OF_FINETUNING))
+        return replace(
+            config,
+            epochs=math.ceil(self.epochs / EPOCHS_OF_FINETUNING),
+            folds=max(self.folds, FOLDS_OF_FINETUNING),
+        )
 
 
 @memory_errors_explained()

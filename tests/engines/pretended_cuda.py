@@ -129,6 +129,8 @@ def pretended_cuda() -> Iterator[Card]:
         "empty_cache": None,
         "reset_peak_memory_stats": None,
         "synchronize": None,
+        "device": contextlib.nullcontext(),
+        "is_bf16_supported": False,
     }
     with contextlib.ExitStack() as stack:
         for name, value in card.items():

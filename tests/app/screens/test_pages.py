@@ -498,7 +498,7 @@ def test_audit__fine_tuning_of_a_backbone_can_be_chosen(copied_home: Path) -> No
     (place / "about.json").write_text('{"file": "model.safetensors"}')
     st.cache_data.clear()
     # Checked from the start: each look at the page with another choice measures the machine in a new process.
-    app = open_page("audit", audit_backbone=name, audit_finetune=True, audit_settings_seen=True)
+    app = open_page("audit", audit_backbone=name, audit_finetune="all", audit_settings_seen=True)
     st.cache_data.clear()  # of these weights, for the tests after this one
     assert app.selectbox(key="audit_backbone").value == name
     app.text_input(key="audit_set_l2b_trunk_rate").input("0.5")
@@ -508,7 +508,7 @@ def test_audit__fine_tuning_of_a_backbone_can_be_chosen(copied_home: Path) -> No
     plan.cancel_audit(newest.id or 0)
     with session() as open_session:
         runs = {run.engine: run.config for run in audits.runs(open_session, newest.id or 0)}
-    assert newest.options.finetune is True
+    assert set(newest.options.further) == {"cross_entropy", "coteaching", "umn", "l2b", "choicenet"}
     assert newest.options.features["name"] == name
     trained = {config["network"] for config in runs.values() if "network" in config}
     assert trained == {name}

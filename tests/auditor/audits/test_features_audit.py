@@ -18,6 +18,7 @@ from auditor.audits import plan, worker
 from auditor.backbones import features, own_features
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
+from auditor.catalog.records import AuditPlan
 from auditor.ground.errors import AuditFailedError, JobRefusedError
 from auditor.pictures import cache
 from auditor.results import arrays
@@ -285,11 +286,11 @@ def test_audit__finetune_trains_the_backbone_on_the_images(
     path = make_weights(tmp_path, TINY)
     code, out, err = run(
         *("audit", "digits", "--backbone", TINY, "--weights", path, "--backbone-size", "16", "--views", "1"),
-        *("--finetune", "--engines", "cross_entropy,neighbours", "--set", "cross_entropy.epochs=2"),
+        *("--finetune", "all", "--engines", "cross_entropy,neighbours", "--set", "cross_entropy.epochs=2"),
         *("--set", "cross_entropy.views=1", "--map", "pca", "--json"),
     )
     assert code == 0, err
-    assert f"trains {TINY} further, at 16 px" in err
+    assert f"Trained further on the images, at 16 px, by cross_entropy: {TINY}." in err
     audit_id = json.loads(out)["audit_id"]
     with session() as open_session:
         trained = audits.run(open_session, audit_id, "cross_entropy")
@@ -297,6 +298,7 @@ def test_audit__finetune_trains_the_backbone_on_the_images(
     kept = {name: trained.config[name] for name in ("network", "weights", "image_side", "epochs")}
     assert kept == {"network": TINY, "weights": str(path), "image_side": 16, "epochs": 2}
     assert trained.provenance["notes"]["weights_sha256"] == audit.options.features["sha256"]
+    assert trained.provenance["is_out_of_sample"]  # else the ranking would not hear it
     assert arrays.embeddings(audit_id, "cross_entropy").shape == (300, 96)
     # The engine that needs features still has those of the network as it came, and there is a map of both; beside
     # them that of an earlier run of the same engine, which saw the images alone.
@@ -304,10 +306,41 @@ def test_audit__finetune_trains_the_backbone_on_the_images(
     assert arrays.maps_of(audit_id) == ["features", "cross_entropy", "cross_entropy_on_images"]
 
 
+def test_plan__beside_a_card_the_plain_engine_trains_the_backbone_further(
+    imported: Digits, tmp_path: Path
+) -> None:
+    """By itself, unless somebody says otherwise or there is no time for it."""
+    source = features.choose(TINY, make_weights(tmp_path, TINY), side=16, views=1)
+    names = ["noise_model", "cross_entropy", "choicenet"]
+
+    def planned(device: str = "auto", **options: Any) -> AuditPlan:
+        audit_id = plan.plan_audit(
+            "digits", names, features=source, map_method="pca", device=device, alone=True, **options
+        )
+        with session() as open_session:
+            return audits.get(open_session, audit_id).options
+
+    assert planned().further == []  # there is no card
+    with pretended_cuda():
+        by_itself = planned()
+        assert (by_itself.further, by_itself.devices) == (["cross_entropy"], {"choicenet": "cpu"})
+        assert planned(finetune="all").further == ["cross_entropy", "choicenet"]
+        assert planned(finetune="none").further == []
+        assert planned(budget=0.01).further == []
+        assert planned(budget=0.01, finetune="plain").further == ["cross_entropy"]
+        whole = by_itself.estimate["cross_entropy"]
+        assert whole > planned(finetune="none").estimate["cross_entropy"]
+
+
+def test_plan__finetune_is_one_of_three(imported: Digits) -> None:
+    with pytest.raises(AuditFailedError, match=r"'every' is unknown; use one of none, plain, all\."):
+        plan.plan_audit("digits", ["cross_entropy"], finetune="every")
+
+
 def test_audit__finetune_needs_a_backbone(imported: Digits, tmp_path: Path, run: Run) -> None:
     np.save(tmp_path / "pixels.npy", pixels())
     for options in (("--backbone", "none"), ("--features", tmp_path / "pixels.npy"), ()):
-        code, _, err = run("audit", "digits", "--finetune", "--engines", "cross_entropy", *options)
+        code, _, err = run("audit", "digits", "--finetune", "all", "--engines", "cross_entropy", *options)
         assert code == 1
         assert "Fine-tuning trains a backbone further, and this audit has none" in err
 
@@ -318,7 +351,9 @@ def test_audit__finetune_refuses_weights_that_changed_since_it_was_planned(
     source = features.choose(TINY, make_weights(tmp_path, TINY), side=16, views=1)
     assert source is not None
     options = {"cross_entropy": {"epochs": 1, "views": 1}}
-    audit_id = plan.plan_audit("digits", ["cross_entropy"], options=options, features=source, finetune=True)
+    audit_id = plan.plan_audit(
+        "digits", ["cross_entropy"], options=options, features=source, finetune="plain"
+    )
     # Afterwards the features are complete, and nothing but the training would read the file.
     worker.run_audit(plan.plan_audit("digits", ["neighbours"], features=source, map_method="pca"))
     torch.manual_seed(1)

@@ -89,7 +89,8 @@ def test_settings_of__every_field_has_its_meaning_and_defaults(engine: str, trai
     assert list(found) == [field.name for field in dataclasses.fields(ENGINES[engine].config_type)]
     assert [one.name for one in found.values() if not one.meaning] == []
     for preset in engine_bridge.PRESETS:
-        backbone = engine_bridge.Pretrained("auto", None, None) if is_finetuned else None
+        is_trained = is_finetuned and not engine_bridge.needs_features(engine)
+        backbone = {engine: engine_bridge.Pretrained("auto", None, None)} if is_trained else None
         config = engine_bridge.configs([engine], preset, {}, on_features=on_features, finetuned=backbone)[
             engine
         ]

@@ -162,7 +162,7 @@ def engine_choices(
     """Estimates for every engine, on images where it can and on features.
 
     ``source``: these features; None: those of a network that trained on the images. ``finetune``: of
-    ``further.FINETUNE``, who trains its backbone further.
+    ``Finetune``, who trains its backbone further.
 
     Raises:
         AuditFailedError: an unknown preset or device, or no backbone to train.

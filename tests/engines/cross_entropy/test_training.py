@@ -200,12 +200,13 @@ def test_train__that_diverges_says_so(epochs: int) -> None:
         train(data, config, device="cpu")
 
 
-def test_for_finetuning__takes_a_third_of_the_epochs() -> None:
+def test_for_finetuning__takes_a_third_of_the_epochs_and_judges_out_of_fold() -> None:
     config = CrossEntropyConfig.preset("quick")
     tuned = config.for_finetuning("timm:resnet10t", "w.pt", 64)
-    assert tuned == dataclasses.replace(
-        config, network="timm:resnet10t", weights="w.pt", image_side=64, epochs=10, precision="float32"
-    )
+    changed = {"network": "timm:resnet10t", "weights": "w.pt", "image_side": 64}
+    assert tuned == dataclasses.replace(config, epochs=10, folds=2, precision="float32", **changed)
+    more = dataclasses.replace(config, folds=5).for_finetuning("timm:resnet10t", "w.pt")
+    assert more.folds == 5
 
 
 def test_train__an_epoch_that_diverged_is_not_reported() -> None:

@@ -82,3 +82,10 @@ def test_work__is_that_of_all_trainings(engine: str) -> None:
     config = ENGINES[engine].config_type.preset("quick").for_features()
     one = replace(config, folds=1).work(50_000, 10, on_features=True)
     assert config.work(50_000, 10, on_features=True) == pytest.approx((4 * one.trained, 5 * one.scored))
+
+
+@pytest.mark.parametrize("name", ["l2b", "coteaching", "choicenet"])
+def test_for_finetuning__judges_out_of_fold(name: str) -> None:
+    config = ENGINES[name].config_type.preset("quick")
+    assert config.for_finetuning("timm:resnet10t", "w.pt").folds == 2
+    assert replace(config, folds=5).for_finetuning("timm:resnet10t", "w.pt").folds == 5

@@ -247,6 +247,39 @@ EXPLAINED: dict[str, str] = {
     "engines/neighbours/search.py module: 65536  ->  65537": "a choice",
     "engines/shared/loader.py __init__: self.is_resident and self.device.type == 'cuda'"
     "  ->  self.is_resident or self.device.type == 'cuda'": "a copy in memory of the same images",
+    "engines/coteaching/trials.py module: State = dict[str, Any]  ->  pass": "a name for types alone",
+    "engines/coteaching/s2e.py move_theta: norm > MAX_STEP_NORM  ->  norm >= MAX_STEP_NORM": (
+        "a norm that equals the cap is multiplied by 1"
+    ),
+    "engines/meta/meta_set.py draw_meta_batch: torch.arange(len(rows), device=rows.device)"
+    "  ->  torch.arange(len(rows))": _CPU,
+    "engines/neighbours/training.py train: nearest(rows, min(config.neighbours, data.num_samples - 1),"
+    " device=place)  ->  nearest(rows, min(config.neighbours, data.num_samples - 1))": _CPU,
+    "engines/neighbours/training.py train: np.take_along_axis(probs, np.maximum(data.given_labels, 0)[:,"
+    " None], axis=1)  ->  np.take_along_axis(probs, np.maximum(data.given_labels, 0)[:, None])": (
+        "-1 is the default, and of a table the same"
+    ),
+    "engines/segmentation/loop.py _at_size: F.interpolate(logits, size=size, mode='bilinear',"
+    " align_corners=False)  ->  F.interpolate(logits, size=size, mode='bilinear')": ("False is the default"),
+    "engines/shared/config.py LoopConfig: 128  ->  129": "a choice",
+    "engines/shared/config.py LoopConfig: 20  ->  21": "a choice",
+    "engines/choicenet/cholesky.py __init__: 5  ->  6": "every caller says how many",
+    "engines/coteaching/rules.py choose_exchanged: taught.sum(dim=1).clamp(min=1)  ->  taught.sum(dim=1)": (
+        "of every batch at least one sample is kept, and none is empty"
+    ),
+    "engines/shared/loader.py augment: torch.rand((num, 1), generator=generator, device=place) < 0.5"
+    "  ->  torch.rand((num, 1), generator=generator, device=place) <= 0.5": (
+        "whether a draw that is a half to the last bit mirrors"
+    ),
+    "engines/shared/loader.py augment: torch.arange(height, device=place) + move_y"
+    "  ->  torch.arange(height, device=place) - move_y": ("moves are drawn evenly from both sides"),
+    "engines/l2b/bases/pair.py _train_on: others = moved_together(others, self.device)  ->  pass": _CPU,
+    "engines/shared/run.py heldout_accuracy: heldout_accuracy(network, *self.evaluation, self.mean_std,"
+    " batch_size=self.scoring_batch, precision=precision)"
+    "  ->  heldout_accuracy(network, *self.evaluation, self.mean_std, precision=precision)": (
+        "images at once: memory"
+    ),
+    "engines/umn/model.py _network_name: 12  ->  13": "a choice",
 }
 """Survivors that change nothing anyone could see: ``file: change`` -> the reason."""
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from engines.contract import EngineInputError, EpochRecord, NumberData, NumberResult, TrainingCancelled
 from engines.registry import ENGINES
 from engines.regression import config as settings
+from engines.regression import loop
 from engines.shared.device import make_generator
 from tests.benchmarks.papers.test_choicenet_regression_steps import LiteralRegression
 from tests.engines.helpers import Kept
@@ -206,6 +207,17 @@ def test_train_numbers__a_number_does_not_decide_what_is_predicted_for_it() -> N
     found = train("cross_entropy", data, **fields)
     assert (found.predicted == before.predicted).all()
     assert found.signals["tail"][5] < before.signals["tail"][5]
+
+
+def test_together__each_sample_keeps_its_own_mean_over_the_views() -> None:
+    def said(*points: float) -> loop.Said:
+        one = torch.tensor(points)[:, None]
+        return loop.Said(one[:, 0], torch.zeros_like(one), one[..., None], torch.ones_like(one[..., None]))
+
+    both = loop.together([said(1.0, 10.0), said(3.0, 30.0)])
+    torch.testing.assert_close(both.point, torch.tensor([2.0, 20.0]))
+    torch.testing.assert_close(both.means[..., 0], torch.tensor([[1.0, 3.0], [10.0, 30.0]]))
+    torch.testing.assert_close(both.log_pi.exp(), torch.full((2, 2), 0.5))
 
 
 def test_tail__is_that_of_the_mixture() -> None:

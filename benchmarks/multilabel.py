@@ -253,7 +253,7 @@ def page(found: dict[str, Any]) -> str:
 
 
 def _heads(tried: dict[str, dict[str, list[dict[str, float]]]]) -> list[str]:
-    """Return what sigmoid heads are worth beside the noise model, by set: they were tried once, and are not here."""
+    """Return what sigmoid heads are worth beside the noise model: they were tried once, and are not here."""
     if not tried:
         return []
     lines = [
@@ -261,9 +261,9 @@ def _heads(tried: dict[str, dict[str, list[dict[str, float]]]]) -> list[str]:
         "## Heads with a sigmoid a label",
         "",
         "Tried once, out of fold on the same features, and left out: a linear head that learns all labels by "
-        "cross-entropy, and Co-teaching with two of them, which drops the largest losses of each label, as many as the "
-        "noise model holds for wrong. Each alone, and pooled with the noise model; means of two draws and four kinds "
-        "of errors, label AUROC / AP.",
+        "cross-entropy, and Co-teaching with two of them, which drops the largest losses of each label, as many "
+        "as the noise model holds for wrong. Each alone, and pooled with the noise model; means of two draws and "
+        "four kinds of errors, label AUROC / AP.",
         "",
     ]
     ways = next(iter(tried.values()))

@@ -91,6 +91,9 @@ def write_source(
         }
         table = pa.table({"image": images, "label": pa.array(numbers, pa.list_(pa.int64()))})
         pq.write_table(table.replace_schema_metadata({"huggingface": json.dumps(features)}), file)
+    elif form == "rows":
+        rows = [f"{p},{name},n" for p, s in zip(paths, sets, strict=True) for name in s or [""]]
+        file.write_text("\n".join(["path,label,note", *rows]) + "\n")
     elif form == "columns":
         rows = [
             f"{p},{','.join(str(int(c in s)) for c in CLASSES)},n" for p, s in zip(paths, sets, strict=True)
@@ -162,9 +165,22 @@ def labels_by_name(pictures: Sequence[tuple[str, Sequence[str]]]) -> str:
 
 
 OF_TOOLS = {"coco": coco, "cvat": cvat, "label_studio": label_studio, "labels_by_name": labels_by_name}
-FORMS = ("|", "; ", ", ", "json", "python", "object", "columns", "jsonl", "parquet", "folder", *OF_TOOLS)
-JOINED = (*FORMS[:3], "coco", "cvat")
-"""Those that tell a set without classes from no label in no way."""
+FORMS = (
+    "|",
+    "; ",
+    ", ",
+    "rows",
+    "json",
+    "python",
+    "object",
+    "columns",
+    "jsonl",
+    "parquet",
+    "folder",
+    *OF_TOOLS,
+)
+JOINED = (*FORMS[:4], "coco", "cvat")
+"""Those that do not tell a set without classes from no label."""
 
 
 def make_home(folder: Path) -> None:

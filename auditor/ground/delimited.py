@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
 
@@ -99,10 +99,10 @@ class Delimited:
         end = record.raw[len(record.raw.rstrip("\r\n")) :]
         return self.separator.join(fields) + end
 
-    def write_again(self, out: IO[bytes], changed: Callable[[Record], dict[int, str] | None]) -> None:
-        """Write the table once more: ``changed`` says which cells a row gets, by place; None leaves the row out.
+    def write_again(self, out: IO[bytes], changed: Callable[[Record], Sequence[dict[int, str]]]) -> None:
+        """Write the table once more: ``changed`` says which cells a row gets, by place, each time it is written.
 
-        Encoding, byte order mark, separators, quotes and line ends stay.
+        Without any the row is left out. Encoding, byte order mark, separators, quotes and line ends stay.
         """
         self._stream.seek(0)
         head = self._stream.read(4)
@@ -112,8 +112,7 @@ class Delimited:
         out.write(mark)
         out.write(((self._first_line() if self.is_declared else "") + self.header).encode(codec))
         for record in self.records():
-            new = changed(record)
-            if new is not None:
+            for new in changed(record):
                 out.write((self._replaced(record, new) if new else record.raw).encode(codec))
 
     def text_stream(self) -> io.TextIOWrapper:

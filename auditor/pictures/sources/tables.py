@@ -40,6 +40,7 @@ from auditor.pictures.sources.exports import is_own_export, review_of
 from auditor.pictures.sources.folder import has_broken_text
 from auditor.pictures.sources.layout import is_split
 from auditor.pictures.sources.refused import Refusals
+from auditor.pictures.sources.row_a_label import OneRowALabel
 from auditor.pictures.sources.rows import (
     Outcomes,
     PathBook,
@@ -52,7 +53,7 @@ from auditor.pictures.sources.rows import (
     numbered,
     printable,
 )
-from auditor.pictures.sources.sets import ONE_CLASS, set_text, sign_of, written_like
+from auditor.pictures.sources.sets import ONE_CLASS, read_set, set_text, sign_of, written_like
 from auditor.pictures.sources.trees import Images, MissingError, PathError, ZipTree
 
 INDEX = "Unnamed: 0"
@@ -111,7 +112,7 @@ class TableSource:
         self.ignored: list[str] = []
         self._name = name
         self._are_sets = options.task == MULTILABEL
-        self._table: Delimited | OneRowAnAnswer = Delimited(
+        self._table: Delimited | OneRowAnAnswer | OneRowALabel = Delimited(
             name, stream, encoding=options.encoding, refused=ImportRefusedError
         )
         header = self._table.columns
@@ -142,6 +143,11 @@ class TableSource:
         people = None if options.annotator_column else find_column(header, ANNOTATOR_NAMES)
         self._remedy = f", or read everybody's answers (--annotator-column {people})" if people else ""
         self._split = find_column([one for one in header if one not in (path, label, true)], SPLIT_NAMES)
+        if self._are_sets and label is not None and isinstance(self._table, Delimited):
+            places = (header.index(path), header.index(label))
+            names = [self._table.columns[place] for place in places]  # an own export's are quoted
+            if OneRowALabel.reads(self._table, *names):
+                self._table = OneRowALabel(self._table, *names, self._split)
         self._is_there = self._says_what_is_there(path)
         self._refusals = Refusals(() if own else header, label, is_believed=options.label_column is not None)
         self.info = SourceInfo(
@@ -364,19 +370,30 @@ class TableSource:
 
     def write_again(self, out: Path, outcomes: Outcomes, class_names: Sequence[str]) -> None:
         """See ``sources.Rewritable``: the same text, but for the cells of the labels that changed."""
+        file_out = out / Path(self._name).name if out.is_dir() else out
+        if isinstance(self._table, OneRowALabel):
+            assert self.info.label_column is not None
+            place = self._at[self.info.label_column]
+            sets = (
+                None if one is None else read_set(one or record.cells[place], None)
+                for one, record in zip(outcomes, self._table.records(), strict=True)
+            )
+            with file_out.open("wb") as file:
+                self._table.write_again(file, list(sets))
+            return
         assert isinstance(self._table, Delimited)
         decided, sign = iter(outcomes), self._sign() if self._are_sets else None
 
-        def changed(record: Record) -> dict[int, str] | None:
+        def changed(record: Record) -> list[dict[int, str]]:
             cells = record.cells
             label = next(decided) if any(cells) else ""
             if label is None or not label or len(cells) != len(self._header_cells):
-                return None if label is None else {}
+                return [] if label is None else [{}]
             if self._are_sets:
-                return self._changed_set(cells, json.loads(label), sign)
-            return self._relabeled(cells, label, class_names)
+                return [self._changed_set(cells, json.loads(label), sign)]
+            return [self._relabeled(cells, label, class_names)]
 
-        with (out / Path(self._name).name if out.is_dir() else out).open("wb") as file:
+        with file_out.open("wb") as file:
             self._table.write_again(file, changed)
 
     def _relabeled(self, cells: list[str], label: str, class_names: Sequence[str]) -> dict[int, str]:

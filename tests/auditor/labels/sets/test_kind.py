@@ -77,7 +77,8 @@ def test_import__reads_sets_in_every_form_and_writes_them_again_in_it(tmp_path: 
     assert (summary.num_relabel, summary.num_exclude) == (2, 1)
     root = source.parent if form not in ("folder", "parquet") else None
     import_dataset(out, name="b", task=MULTILABEL, workers=1, root=root)
-    expected |= {"0.png": ["bar", "ring"], "5.png": None if form in JOINED else []}
+    # A table with a row a label gets an empty list; else who has no way to say it says no label.
+    expected |= {"0.png": ["bar", "ring"], "5.png": None if form in JOINED and form != "rows" else []}
     del expected["2.png"]
     if form == "folder":
         del expected["5.png"]
@@ -92,6 +93,41 @@ def test_import__tells_lists_of_one_and_none_from_no_label(tmp_path: Path) -> No
     assert sets_of("a") == {"0.png": ["bar"], "1.png": ["disc", "ring"], "2.png": [], "3.png": None}
     assert report.num_unlabeled == 1
     assert report.notes[1:] == ["1 of 3 labeled pictures have several labels.", "Names are parted at '|'."]
+
+
+def test_source__with_a_row_a_label_keeps_its_rows(tmp_path: Path) -> None:
+    """Rows of labels that go are gone, new ones stand behind the picture's others, with its other cells."""
+    sets = [["bar", "disc"], ["ring"], ["bar", "ring"], ["disc"]]
+    source = tagged.write_source(tmp_path, "rows", sets)
+    source.write_text(source.read_text().replace("2.png,ring,n", '2.png,"ring",second'))
+    import_dataset(source, name="a", task=MULTILABEL, workers=1)
+    decide("a", "0.png", "relabel", ["ring", "disc"])
+    decide("a", "1.png", "relabel", [])
+    decide("a", "3.png", "exclude")
+    KIND.export("a", tmp_path / "out.csv", as_source=True)
+    assert (tmp_path / "out.csv").read_text().splitlines() == [
+        "path,label,note",
+        "0.png,disc,n",
+        "0.png,ring,n",
+        "1.png,[],n",
+        "2.png,bar,n",
+        '2.png,"ring",second',
+    ]
+
+
+def test_import__rows_of_a_picture_are_of_one_split(tmp_path: Path) -> None:
+    source = tagged.write_source(tmp_path, "rows", [["bar", "disc"], ["ring"]])
+    text = source.read_text().replace("label,note", "label,split").replace("0.png,bar,n", "0.png,bar,train")
+    source.write_text(text)
+    with pytest.raises(ImportRefusedError, match=r"labels.csv, row 3: 0.png has another split than in row 2"):
+        import_dataset(source, name="a", task=MULTILABEL)
+
+
+def test_import__a_picture_with_two_sets_is_refused(tmp_path: Path) -> None:
+    source = tagged.write_source(tmp_path, "|", [["bar", "disc"], ["ring"]])
+    source.write_text(source.read_text() + "0.png,ring,n\n")
+    with pytest.raises(ImportRefusedError, match=r"0.png is listed before, in row 2, with another label"):
+        import_dataset(source, name="a", task=MULTILABEL)
 
 
 def test_import__asks_about_like_names_and_vectors_without_names(tmp_path: Path) -> None:

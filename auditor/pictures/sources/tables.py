@@ -144,10 +144,10 @@ class TableSource:
         self._remedy = f", or read everybody's answers (--annotator-column {people})" if people else ""
         self._split = find_column([one for one in header if one not in (path, label, true)], SPLIT_NAMES)
         if self._are_sets and label is not None and isinstance(self._table, Delimited):
-            places = (header.index(path), header.index(label))
-            names = [self._table.columns[place] for place in places]  # an own export's are quoted
-            if OneRowALabel.reads(self._table, *names):
-                self._table = OneRowALabel(self._table, *names, self._split)
+            # As the file has them: those of an own export are quoted.
+            at_path, at_label = (self._table.columns[header.index(one)] for one in (path, label))
+            if OneRowALabel.reads(self._table, at_path, at_label):
+                self._table = OneRowALabel(self._table, at_path, at_label, self._split)
         self._is_there = self._says_what_is_there(path)
         self._refusals = Refusals(() if own else header, label, is_believed=options.label_column is not None)
         self.info = SourceInfo(

@@ -48,8 +48,6 @@
     const keys = made("p", { className: "keys-of-palette" }, [["↑ ↓", "choose"], ["Enter", "go there"], ["Esc", "close"]].map(([key, text]) =>
       made("span", {}, [made("kbd", { textContent: key }), ` ${text}`])));
     sheet.append(field, list, keys);
-    const { color, backgroundColor } = getComputedStyle(document.querySelector('[data-testid="stApp"]'));
-    Object.assign(sheet.style, { color, backgroundColor });
     let [found, at] = [[], 0];
     const all = () => found.flatMap(([, entries]) => entries);
     const go = () => { const entry = all()[at]; sheet.close(); entry?.go(); };
@@ -76,7 +74,7 @@
     });
     sheet.addEventListener("click", (event) => event.target === sheet && sheet.close());
     sheet.addEventListener("close", () => sheet.remove());
-    document.body.append(sheet);
+    document.querySelector('[data-testid="stApp"]').append(sheet); // whose colours it has
     sheet.showModal();
     look();
   }

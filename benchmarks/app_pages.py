@@ -3,7 +3,7 @@
     python -m benchmarks.app_pages [--catalogs 1800,50000,1000000,photos,masks,numbers] [--home FOLDER] [--out FILE]
 
 Catalogs with a number are those of ``app_million``: pictures of 28 pixels that were never on a disk. ``photos`` are
-real ones, the folder ``clothing`` of ``images.folder()`` or of ``--photos``, after a short audit; ``masks`` and
+those of ``tools.real_sets``, audited by the defaults; ``masks`` and
 ``numbers`` are those of the tests. They are made anew or taken from ``FOLDER/CATALOG``; the JSON keeps what it says
 of other catalogs. Each screen is opened three times in a window of its own on a warm server, from another screen,
 so Streamlit's scripts and fonts are there (``screens``); and once as the first page that a browser ever shows
@@ -30,16 +30,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from benchmarks import app_million, images
+from benchmarks import app_million
+from benchmarks.backbones import commit
 from tests import masked, numbered
+from tools import real_sets
 from tools.pictures import FLAGS, MASKS, NUMBERS, OTHERS
 
 USEFUL = {
     "": "[class*=st-key-pictures_] img",
     "import": "[data-testid=stFileUploader]",
     "audit": "[data-testid=stHeading] >> nth=1",
-    "verify": ".st-key-verify_draw",
-    "suspects": "[data-testid=exemplars]",
+    "verify": ".st-key-verify_draw, .st-key-verify_next",
+    "suspects": "[data-testid=exemplars], [data-testid=confusion]",
     "map": ".map[data-state=ready]",
     "classes": ".vega-embed",
     "engines": ".vega-embed",
@@ -49,7 +51,6 @@ USEFUL = {
 OF_OTHERS = {MASKS: "[data-testid=mask]", NUMBERS: "[data-testid=picture]"}
 """The same of screens for another kind of label."""
 PHOTOS = "photos"
-EPOCHS = 2
 KEYS = 12
 GAPS_MS, FAST_KEYS, DECISIONS = (150, 500), 40, 10
 QUIET_MS, QUIET_BYTES, MOST_WAITS = 2_000, 4_000, 15
@@ -85,7 +86,6 @@ def main() -> None:
     """Make or take the catalogs, measure, write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--catalogs", default=f"1800,50000,1000000,{PHOTOS},{MASKS},{NUMBERS}")
-    parser.add_argument("--photos", type=Path, help="a folder with a sub-folder a class")
     parser.add_argument("--home", type=Path)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "app_pages.json")
     options = parser.parse_args()
@@ -94,8 +94,8 @@ def main() -> None:
         for name in options.catalogs.split(","):
             home = (options.home or Path(temporary)) / name
             os.environ["AUDITOR_HOME"] = str(home)
-            dataset, useful = catalog(name, home, options.photos)
-            machine = app_million.machine()
+            dataset, useful = catalog(name, home)
+            machine = app_million.machine() | {"commit": commit()}
             with app_million.serving() as (url, _):
                 found = measure(url, dataset, useful)
             machine["load_after"] = [round(one, 1) for one in os.getloadavg()]
@@ -105,29 +105,20 @@ def main() -> None:
     print(json.dumps(figures, indent=2))
 
 
-def catalog(name: str, home: Path, photos: Path | None) -> tuple[str, dict[str, str]]:
+def catalog(name: str, home: Path) -> tuple[str, dict[str, str]]:
     """Make it where it is not there yet; its dataset, and the screens to look at with what has to stand there."""
     if name.isdigit():
         app_million.make(int(name))
         return "million", USEFUL
     makers: dict[str, Callable[[], object]] = {
-        PHOTOS: lambda: _audit_photos(photos or images.folder() / "clothing"),
+        PHOTOS: lambda: real_sets.photos(home),
         MASKS: lambda: masked.make_home(home / "made"),
         NUMBERS: lambda: numbered.make_home(home / "made"),
     }
     if not (home / "catalog.db").exists():
         (home / "made").mkdir(parents=True)
         makers[name]()
-    return (name, USEFUL) if name == PHOTOS else (OTHERS[name], {name: OF_OTHERS[name]})
-
-
-def _audit_photos(folder: Path) -> None:
-    from auditor.audits import plan, worker
-    from auditor.importing import imports
-
-    imports.import_dataset(folder, name=PHOTOS)
-    short = {name: {"epochs": EPOCHS} for name in app_million.ENGINES}
-    worker.run_audit(plan.plan_audit(PHOTOS, list(short), preset="quick", options=short, map_method="pca"))
+    return (real_sets.PHOTOS, USEFUL) if name == PHOTOS else (OTHERS[name], {name: OF_OTHERS[name]})
 
 
 def measure(url: str, dataset: str, useful: dict[str, str]) -> dict[str, Any]:

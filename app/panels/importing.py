@@ -14,7 +14,7 @@ from app.session.previews import Look
 from app.session.words import plain
 from auditor import jobs
 
-SHOWN = 8
+SHOWN = 12
 """Pictures of what was imported."""
 
 
@@ -71,12 +71,12 @@ def _draw_result(job: jobs.Job) -> None:
     st.success(f"{plain(job.name)}: {_told(report)}")
     for note in report["notes"]:
         st.caption(plain(note))
-    if dataset := next((one for one in readers.all_datasets() if one.name == job.name), None):
-        worst.draw_some(dataset, SHOWN)
     if st.button("Start an audit", key=f"import_audit_{job.id}", type="primary"):
         state.go_to_dataset(job.name)
         jobs.remove(job.id)
         state.go_to("audit")
+    if dataset := next((one for one in readers.all_datasets() if one.name == job.name), None):
+        worst.draw_some(dataset, SHOWN)
 
 
 def _forget(job: jobs.Job) -> None:

@@ -105,7 +105,7 @@ def _draw_one(
     seen: Overview, draw_result: Callable[[Job], None], forget: Callable[[Job], None] | None
 ) -> None:
     job, found = seen.job, seen.job.result or {}
-    line, action, away = st.columns([5, 1.2, 0.8], vertical_alignment="center")
+    line, *action, away = st.columns([8, 1] if seen.state == "finished" else [6, 1.2, 0.8])
     with line:
         if seen.state == "finished":
             draw_result(job)
@@ -116,8 +116,9 @@ def _draw_one(
             st.progress(job.progress, text=f"**{plain(seen.title)}** · {_how_far(seen)}")
         if "about" in found:
             st.caption(plain(found["about"]))
-    with action:
-        controls(job.id, seen.state, goes_on=seen.goes_on)
+    for room in action:  # what finished needs none
+        with room:
+            controls(job.id, seen.state, goes_on=seen.goes_on)
     if seen.is_over and away.button("Dismiss", key=f"job_dismiss_{job.id}"):
         if forget is not None:
             forget(job)

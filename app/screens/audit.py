@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app.panels import engine_settings, other_weights, own_features, watching
+from app.panels import engine_settings, other_weights, own_features, watching, worst
 from app.session import apart, readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
@@ -62,6 +62,8 @@ FURTHER = {
     Finetune.PLAIN.value: "the plain engine",
     Finetune.ALL.value: "every engine",
 }
+SHOWN = 12
+"""Pictures of a dataset that no audit has looked at."""
 SEEN = "audit_engines_seen"
 MEASURED_S = 3_600
 POLL_S = 0.5
@@ -347,3 +349,6 @@ with st.expander("Start a new audit", expanded=not audits), shown():
     if is_busy:
         st.caption("An audit of this dataset is running; a second one would make both slower.")
     (start_form if dataset.task == CLASSIFICATION else start_on_others)(dataset)
+if not audits:
+    st.caption("What it looks at")
+    worst.draw_some(dataset, SHOWN)

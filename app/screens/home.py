@@ -65,10 +65,8 @@ def draw_dataset(seen: Status, *, as_row: bool) -> None:
             if as_row:
                 with thumbs:
                     worst.draw_some(row, FEW_THUMBS, labels=False)
-            elif seen.finished is None:
+            elif seen.finished is None or not worst.draw(row, seen.finished, WORST):
                 worst.draw_some(row, WORST)
-            else:
-                worst.draw(row, seen.finished, WORST)
 
 
 def facts(seen: Status) -> list[str]:

@@ -17,10 +17,12 @@ def test_palette__finds_screens_classes_and_samples_with_their_pictures(
 ) -> None:
     page = browser.new_context().new_page()
     open_page(page, running, f"engines?{OLDER}")
+    page.locator("#palette").wait_for(timeout=WAIT_MS)
     page.keyboard.press("Control+k")
     palette = page.get_by_role("dialog", name="Go to")
     palette.wait_for(timeout=WAIT_MS)
-    assert palette.get_by_role("heading").all_inner_texts() == ["Screens", "Datasets", "Suspects of a class"]
+    titles = palette.get_by_role("heading").all_inner_texts()
+    assert titles == ["Screens", "Datasets", "Suspects of a class"]
     page.keyboard.type("12")
     page.wait_for_function(
         "() => [...document.querySelectorAll('dialog.palette img')].length > 1"

@@ -262,21 +262,17 @@ BY_SUBJECT = {
         ("auditor.review", "auditor.statistics.annotators", "auditor.statistics.rates", "auditor.statistics"),
         "the same: `promises.first`, `drawing.draw` are read with their subject",
     ),
-    **dict.fromkeys(
-        ("auditor.api", "auditor.pictures.sources"),
-        "one module that loads scikit-learn or FiftyOne, for seconds",
-    ),
+    "auditor.api": "`estimator` loads scikit-learn, for a second",
+    "auditor.pictures.sources": "`fiftyone_sets` is for the bridge to FiftyOne alone",
     "auditor.bridges": "a door loads engines or FiftyOne; whoever needs one does not wait for the other",
     "auditor.cli": "a command imports what it needs when it runs",
     "auditor.labels": "each kind of labels is a part with a face of its own",
     "app.panels": "a part of a screen a module",
     "app.session": "a subject of the session a module",
+    "engines.shared": "76 names of 17 subjects",
     **dict.fromkeys(
-        (
-            *("engines.l2b.bases", "engines.neighbours", "engines.networks", "engines.noise_model"),
-            *("engines.regression", "engines.segmentation", "engines.shared"),
-        ),
-        "a config is read, and the registry asked, without torch",
+        ("engines.neighbours", "engines.noise_model"),
+        "the registry is asked without torch, and what others take beside the SPEC loads it",
     ),
 }
 """Packages that others enter by module, and why; all others are entered by functions and types."""

@@ -18,7 +18,7 @@ from auditor.ground.errors import AuditFailedError
 from auditor.ground.settings import settings
 
 if TYPE_CHECKING:
-    from engines.networks.pretrained import Backbone, InputConfig
+    from engines.networks import Backbone, InputConfig
 
 PIECE = {"cpu": 32, "cuda": 256}
 """Images that are embedded between two words about them: a share of a core's, a batch of a card."""
@@ -54,7 +54,7 @@ def input_config(name: str, *, side: int | None = None, views: int = 1) -> Input
         AuditFailedError: unknown backbone, or views that there are not.
     """
     from engines.backbones import check_views
-    from engines.networks.pretrained import input_config
+    from engines.networks import input_config
 
     with _as_audit_errors():
         check_views(views)
@@ -67,7 +67,7 @@ def weights_hash(path: Path) -> str:
     Raises:
         AuditFailedError: it cannot be read.
     """
-    from engines.networks.pretrained import weights_hash
+    from engines.networks import weights_hash
 
     with _as_audit_errors():
         return weights_hash(path)
@@ -79,10 +79,10 @@ def size(name: str, weights: Path, *, side: int | None) -> int:
     Raises:
         AuditFailedError: they do not.
     """
-    from engines.networks.pretrained import backbone
+    from engines.networks import open_backbone
 
     with _as_audit_errors():
-        return backbone(name, weights, side=side).feature_size
+        return open_backbone(name, weights, side=side).feature_size
 
 
 def probe(
@@ -112,7 +112,7 @@ def source(name: str) -> Source:
     Raises:
         AuditFailedError: unknown backbone.
     """
-    from engines.networks.pretrained import weights_source
+    from engines.networks import weights_source
 
     with _as_audit_errors():
         found = weights_source(name)
@@ -125,7 +125,7 @@ def download_checked(url: str, path: Path, *, progress: bool) -> None:
     Raises:
         Whatever the client raises; ``path`` is then not there.
     """
-    from engines.networks.pretrained import fetch_checked
+    from engines.networks import fetch_checked
 
     fetch_checked(url, path, progress=progress)
 

@@ -599,7 +599,7 @@ def estimated_seconds(
         num_threads: that each engine computes with; default: those of this process.
     """
     from engines.contract import EngineInputError
-    from engines.networks.pretrained import is_pretrained
+    from engines.networks import is_pretrained
     from engines.registry import ENGINES
     from engines.shared.device import resolve_device as resolved
     from engines.shared.loader import reduced_size

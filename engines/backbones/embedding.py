@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from engines.backbones.views import views_of
 from engines.contract import EngineError
-from engines.networks.pretrained import Backbone, backbone
-from engines.networks.runtime import for_looking
+from engines.networks import Backbone, for_looking, open_backbone
 from engines.shared.device import computes_in_bfloat16, threads
 from engines.shared.work import seconds_of
 
@@ -41,7 +40,7 @@ def seeing(
     """The network called ``name``, ready to look at images on ``device``.
 
     Args:
-        name, weights, side: see ``engines.networks.pretrained.backbone``.
+        name, weights, side: see ``engines.networks.open_backbone``.
         device: on a CPU OpenVINO computes where it is installed, else torch.
         workers: threads that will look at the same time; default as many as torch computes with.
         kept: folder of networks that were converted for OpenVINO.
@@ -49,7 +48,7 @@ def seeing(
     Raises:
         EngineInputError: as ``backbone``.
     """
-    network = backbone(name, weights, side=side)
+    network = open_backbone(name, weights, side=side)
     if device.type != "cpu":
         return network.to(device)
     return for_looking(network, threads=workers or torch.get_num_threads(), kept=kept)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from torch import Tensor
 
 from engines.contract import EngineInputError
-from engines.networks.pretrained import InputConfig, cropped, normalized
+from engines.networks import InputConfig, cropped, normalized
 
 CORNERS = ((0.0, 0.0, False), (1.0, 1.0, True), (0.0, 1.0, False), (1.0, 0.0, True))
 """The corner views in their order: vertical and horizontal place, and whether they are mirrored."""

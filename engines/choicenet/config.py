@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from engines.choicenet.cholesky import KL_FORMS, OUTER_FORMS, SHARING_FORMS
-from engines.regression.config import NumberConfig
+from engines.regression import NumberConfig
 from engines.shared.config import at_least, check_preset, learning_rate_at, one_of, within
 from engines.shared.out_of_fold import FoldedConfig
 from engines.shared.work import Work

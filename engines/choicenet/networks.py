@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from engines.choicenet.cholesky import CholeskyBlock, Mixture
 from engines.choicenet.config import RESIDUAL_TRUNK, ChoiceNetConfig
 from engines.contract import EngineInputError
-from engines.networks.heads import build_for_shape
+from engines.networks import build_for_shape
 
 HEAD_SCALE = 0.01
 """Standard deviation of the initial weights of the rho, pi and variance heads."""

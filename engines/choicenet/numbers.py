@@ -18,8 +18,7 @@ from torch import Tensor
 from engines.choicenet.cholesky import CholeskyBlock, Mixture, correlation_kl
 from engines.choicenet.config import ChoiceNetNumberConfig
 from engines.contract import Checkpoint, NumberData, NumberResult, OnEpoch
-from engines.regression.densities import mixture_log_density
-from engines.regression.loop import NumberFold, Said, train_numbers
+from engines.regression import NumberFold, Said, mixture_log_density, train_numbers
 from engines.shared.device import memory_errors_explained
 
 HEAD_SCALE = 0.1

@@ -5,8 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from engines.contract import Checkpoint, MaskData, MaskResult, OnEpoch, OnProbabilities
-from engines.segmentation.config import MaskConfig
-from engines.segmentation.loop import MaskFold, plain_step, train_masks
+from engines.segmentation import MaskConfig, MaskFold, plain_step, train_masks
 from engines.shared.device import autocast, memory_errors_explained
 
 CLIP_NORM = 5.0

@@ -10,9 +10,15 @@ from functools import partial
 from torch import Tensor
 
 from engines.contract import Checkpoint, NumberData, NumberResult, OnEpoch
-from engines.regression.config import NumberConfig
-from engines.regression.densities import DensityHead, likeliest_mean, mixture_log_density
-from engines.regression.loop import NumberFold, Said, train_numbers
+from engines.regression import (
+    DensityHead,
+    NumberConfig,
+    NumberFold,
+    Said,
+    likeliest_mean,
+    mixture_log_density,
+    train_numbers,
+)
 from engines.shared.device import memory_errors_explained
 
 

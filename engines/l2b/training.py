@@ -36,7 +36,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from engines.contract import Checkpoint, EngineResult, OnEpoch, TrainingData
 from engines.l2b import SPEC
-from engines.l2b.bases.pair import train_pair
+from engines.l2b.bases import train_pair
 from engines.l2b.config import L2BConfig, l2b_learning_rate
 from engines.l2b.signals import WeightTracker, given_log_probs, residual_alpha
 from engines.l2b.step import MetaForward

@@ -91,7 +91,7 @@ def pretrained_network(
     Raises:
         EngineInputError: as ``backbone``.
     """
-    return PretrainedNetwork(backbone(name, weights, side=side), num_classes).train()
+    return PretrainedNetwork(open_backbone(name, weights, side=side), num_classes).train()
 
 
 def as_the_weights_want(images: Tensor, config: InputConfig) -> Tensor:
@@ -156,7 +156,7 @@ def fetch_checked(url: str, path: Path, *, progress: bool) -> None:
     torch.hub.download_url_to_file(url, str(path), wanted.group(1) if wanted else None, progress)
 
 
-def backbone(name: str, weights: str | Path | None, *, side: int | None = None) -> Backbone:
+def open_backbone(name: str, weights: str | Path | None, *, side: int | None = None) -> Backbone:
     """The network called ``name`` without its classifier, in evaluation mode, on the CPU.
 
     ``weights``: a file of plain tensors; None leaves the weights as they are drawn from torch's global generator

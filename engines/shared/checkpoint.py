@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import torch
 
 from engines.contract import Checkpoint, EngineInputError, MaskData, NumberData, SetData, TrainingData
-from engines.networks.heads import resolve_for_shape
+from engines.networks import resolve_for_shape
 
 FINGERPRINT = "fingerprint"
 

@@ -14,8 +14,7 @@ from typing import Any, Self
 import torch
 
 from engines.contract import EngineInputError
-from engines.networks.heads import HEADS
-from engines.networks.pretrained import DOORS, Backbone
+from engines.networks import DOORS, HEADS, Backbone
 from engines.shared import optimizers
 from engines.shared.work import Work
 

@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from engines.contract import Checkpoint, EngineResult, MaskData, NumberData, OnEpoch, Provenance, TrainingData
-from engines.networks.heads import build_for_shape, resolve_for_shape
-from engines.networks.pretrained import input_config, is_pretrained, weights_hash
+from engines.networks import build_for_shape, input_config, is_pretrained, resolve_for_shape, weights_hash
 from engines.shared.checkpoint import load_state, run_fingerprint, save_state
 from engines.shared.config import LoopConfig
 from engines.shared.device import describe_device, peak_memory_bytes, resolve_device, seeded_init, versions

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch.nn import functional as F
 
-from engines.networks.heads import build_for_shape, resolve_for_shape
+from engines.networks import build_for_shape, resolve_for_shape
 from engines.shared.device import autocast, seeded_init
 from engines.shared.optimizers import Adam
 

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engines.contract import UNLABELED
-from engines.networks.heads import HIDDEN_UNITS
+from engines.networks import HIDDEN_UNITS
 from engines.shared.config import learning_rate_at, make_optimizer, set_learning_rate
 from engines.shared.device import autocast, make_generator, seeded_init
 from engines.shared.ema import ExponentialAverage

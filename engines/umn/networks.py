@@ -21,8 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engines.networks.heads import build_head
-from engines.networks.small import UMN13, build_network
+from engines.networks import UMN13, build_head, build_network
 from engines.umn.equations import (
     LOG_VARIANCE_RANGE,
     gaussian_log_density,

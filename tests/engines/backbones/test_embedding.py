@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from engines.backbones import RowsDone, embed, embed_rows, seeing, views_of
 from engines.contract import EngineError, EngineInputError
-from engines.networks.pretrained import backbone, input_config
+from engines.networks.pretrained import input_config, open_backbone
 
 NAME = "timm:mobilenetv3_small_050"
 CPU = torch.device("cpu")
@@ -66,7 +66,7 @@ def test_embed__a_card_sees_what_a_cpu_sees(side: int) -> None:
 
 
 def test_embed__says_which_image_gave_no_number() -> None:
-    network = backbone(NAME, None, side=32)
+    network = open_backbone(NAME, None, side=32)
     with torch.no_grad():
         for value in network.parameters():
             value.mul_(torch.inf)

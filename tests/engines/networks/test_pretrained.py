@@ -13,10 +13,10 @@ import torchvision
 
 from engines.contract import EngineInputError
 from engines.networks.pretrained import (
-    backbone,
     cropped,
     input_config,
     normalized,
+    open_backbone,
     pretrained_network,
     weights_hash,
 )
@@ -43,7 +43,7 @@ def test_backbone__says_what_the_network_with_these_weights_says(
     tmp_path: Path, name: str, suffix: str
 ) -> None:
     path = random_weights(tmp_path, name, suffix)
-    built = backbone(name, path, side=64)
+    built = open_backbone(name, path, side=64)
     library, _, short = name.partition(":")
     images = torch.randn(2, 3, 64, 64)
     torch.manual_seed(7)
@@ -63,14 +63,14 @@ def test_backbone__says_what_the_network_with_these_weights_says(
 def test_backbone__position_embeddings_follow_the_side(tmp_path: Path) -> None:
     name = "timm:vit_tiny_patch16_224"
     path = random_weights(tmp_path, name)
-    assert backbone(name, path, side=96)(torch.zeros(1, 3, 96, 96)).shape == (1, 192)
+    assert open_backbone(name, path, side=96)(torch.zeros(1, 3, 96, 96)).shape == (1, 192)
 
 
 def test_backbone__does_not_disturb_the_global_generator() -> None:
     torch.manual_seed(0)
     expected = torch.rand(3)
     torch.manual_seed(0)
-    backbone("timm:resnet10t", None, side=64)
+    open_backbone("timm:resnet10t", None, side=64)
     assert torch.equal(torch.rand(3), expected)
 
 
@@ -84,13 +84,13 @@ def test_backbone__does_not_disturb_the_global_generator() -> None:
 )
 def test_backbone__an_unknown_name_is_answered_with_a_near_one(name: str, near: str) -> None:
     with pytest.raises(EngineInputError, match=near):
-        backbone(name, None)
+        open_backbone(name, None)
 
 
 def test_backbone__foreign_weights_are_refused(tmp_path: Path) -> None:
     path = random_weights(tmp_path, "timm:vit_tiny_patch16_224")
     with pytest.raises(EngineInputError, match="does not fit timm:resnet10t: it lacks"):
-        backbone("timm:resnet10t", path)
+        open_backbone("timm:resnet10t", path)
 
 
 def test_backbone__weights_that_lack_a_part_are_refused(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_backbone__weights_that_lack_a_part_are_refused(tmp_path: Path) -> None:
     del state["layer2.0.conv1.weight"]
     safetensors.torch.save_file(state, path)
     with pytest.raises(EngineInputError, match=r"layer2\.0\.conv1\.weight"):
-        backbone("timm:resnet10t", path)
+        open_backbone("timm:resnet10t", path)
 
 
 class Attack:
@@ -117,7 +117,7 @@ def test_backbone__nothing_but_tensors_is_unpickled(tmp_path: Path) -> None:
     path.write_bytes(pickle.dumps({"conv1.weight": Attack(witness)}, protocol=2))
     for name in ("timm:resnet10t", "torchvision:resnet18"):
         with pytest.raises(EngineInputError, match="weights.pth"):
-            backbone(name, path)
+            open_backbone(name, path)
     assert not witness.exists()
 
 
@@ -127,9 +127,9 @@ def test_backbone__a_broken_file_is_named(tmp_path: Path, content: bytes, suffix
     path = tmp_path / f"weights{suffix}"
     path.write_bytes(content)
     with pytest.raises(EngineInputError, match=f"weights{suffix}"):
-        backbone("timm:resnet10t", path)
+        open_backbone("timm:resnet10t", path)
     with pytest.raises(EngineInputError, match="there is no weights file"):
-        backbone("timm:resnet10t", tmp_path / "none.pth")
+        open_backbone("timm:resnet10t", tmp_path / "none.pth")
 
 
 def test_input_config__the_weights_own_recipe() -> None:
@@ -180,7 +180,7 @@ def test_pretrained_network__standardises_as_its_weights_want(tmp_path: Path, ch
     assert input_config(name).mean == (0.5, 0.5, 0.5)
     images = torch.rand(2, channels, 32, 32)
     features, logits = network(images)
-    expected = backbone(name, path, side=32)((images.expand(-1, 3, -1, -1) - 0.5) / 0.5)
+    expected = open_backbone(name, path, side=32)((images.expand(-1, 3, -1, -1) - 0.5) / 0.5)
     torch.testing.assert_close(features, expected, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(logits, network.head(features))
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from engines.networks.pretrained import Backbone, backbone
+from engines.networks.pretrained import Backbone, open_backbone
 from engines.networks.runtime import FILE, Converted, for_looking
 
 NAME = "timm:mobilenetv3_small_050"
@@ -20,7 +20,7 @@ NAME = "timm:mobilenetv3_small_050"
 
 @pytest.fixture(scope="module")
 def network() -> Backbone:
-    return backbone(NAME, None, side=32)
+    return open_backbone(NAME, None, side=32)
 
 
 def images() -> Tensor:
@@ -43,7 +43,7 @@ def test_for_looking__sees_what_torch_sees_and_is_kept(network: Backbone, tmp_pa
     (place / FILE).write_text("no network", encoding="utf-8")
     assert torch.equal(for_looking(network, kept=tmp_path / "kept")(images()), seen)
     assert (place / FILE).stat().st_size > 1_000  # made again
-    other = for_looking(backbone(NAME, None, side=64), kept=tmp_path / "kept")
+    other = for_looking(open_backbone(NAME, None, side=64), kept=tmp_path / "kept")
     assert isinstance(other.network, Converted)
     assert len(list((tmp_path / "kept").iterdir())) == 2
 

@@ -103,11 +103,12 @@ def artifacts() -> Path:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    """The app on an empty home."""
+def server(tmp_path: Path, forker: Forker) -> Iterator[Server]:
+    """The app on an empty home, begun as a user begins it; later starts import nothing anew."""
     (tmp_path / "home").mkdir()
     running = Server(tmp_path / "home")
     running.start()
+    running.forker = forker
     yield running
     running.kill()
 

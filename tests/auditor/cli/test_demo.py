@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn.datasets
 from sklearn.datasets import load_digits
 
 from auditor.audits import plan
@@ -18,7 +19,15 @@ from auditor.results import statements
 from auditor.review import blind, decisions, drawing
 
 
-def test_run__finds_most_planted_errors_and_keeps_reviews(home: Path, tmp_path: Path) -> None:
+def with_few_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demo's next dataset has 200 digits: whose place it takes is asked, not what is in it."""
+    pixels, truth = load_digits(return_X_y=True)
+    monkeypatch.setattr(sklearn.datasets, "load_digits", lambda **_: (pixels[:200], truth[:200]))
+
+
+def test_run__finds_most_planted_errors_and_keeps_reviews(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     figures = demo.run(out=tmp_path / "cleaned.csv", engines=["cross_entropy"])
     assert (figures.dataset, figures.num_wrong) == ("digits", 180)
     assert figures.recall > 0.7  # of the one engine alone
@@ -42,6 +51,7 @@ def test_run__finds_most_planted_errors_and_keeps_reviews(home: Path, tmp_path: 
     assert truth.sum() == 180
     assert off.max() <= 2.0
     assert demo._free_name() == "digits"  # nobody reviewed it: the next demo takes its place
+    with_few_digits(monkeypatch)
     demo.prepare()
     with session() as open_session:
         again = datasets.get(open_session, "digits")
@@ -50,7 +60,10 @@ def test_run__finds_most_planted_errors_and_keeps_reviews(home: Path, tmp_path: 
     assert demo._free_name() == "digits-2"
 
 
-def test_free_name__verdicts_of_a_person_and_waiting_audits_are_kept(home: Path) -> None:
+def test_free_name__verdicts_of_a_person_and_waiting_audits_are_kept(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_few_digits(monkeypatch)
     demo.prepare()
     audit_id = plan.plan_audit("digits", ["cross_entropy"])
     assert demo._free_name() == "digits-2"  # its worker may be about to start

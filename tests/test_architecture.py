@@ -269,7 +269,7 @@ BY_SUBJECT = {
     "auditor.labels": "each kind of labels is a part with a face of its own",
     "app.panels": "a part of a screen a module",
     "app.session": "a subject of the session a module",
-    "engines.shared": "76 names of 17 subjects",
+    "engines.shared": "77 names of 17 subjects",
     **dict.fromkeys(
         ("engines.neighbours", "engines.noise_model"),
         "the registry is asked without torch, and what others take beside the SPEC loads it",

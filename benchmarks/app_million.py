@@ -259,6 +259,8 @@ def _make_arrays(num_samples: int, num_features: int) -> None:
                 "history_loss": generator.random((EPOCHS, num_samples), dtype=np.float32).astype(np.float16),
             },
         )
+        told = {"provenance": {"is_out_of_sample": True}}  # so that they are pooled, and verdicts rank anew
+        (arrays.engine_folder(audit_id, engine) / "result.json").write_text(json.dumps(told))
         about = {
             "title": engine,
             "paper": "",

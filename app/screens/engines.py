@@ -95,7 +95,8 @@ def draw_agreement(dataset: Dataset, view: View) -> None:
         )
         choose_runs(view)
         return
-    matrix, words_of_it = st.columns([3, 2], gap="large")
+    with st.container(key="engines_agreement"):
+        matrix, words_of_it = st.columns([3, 2], gap="large")
     with words_of_it:
         st.markdown(plain(said))
         contradicted.draw(dataset, view.audit, view.titles, view.table)

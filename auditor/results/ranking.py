@@ -9,8 +9,11 @@ and its numbers.
 from __future__ import annotations
 
 import dataclasses
+import functools
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +22,7 @@ from numpy.typing import NDArray
 from auditor.catalog import audits, datasets, draws, reading, reviews, scores
 from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Review, now
+from auditor.ground.settings import settings
 from auditor.ground.vocabulary import FOUND_WRONG
 from auditor.ground.wording import plural
 from auditor.results import arrays, own_models, settle
@@ -51,16 +55,28 @@ class Moved:
 
 
 def after_verdicts(audit_id: int) -> Moved | None:
-    """``anew``, if ``STEP`` verdicts came since the audit was last ranked; None if not.
+    """``anew``, if ``STEP`` verdicts came since the audit was last ranked and it is not at work already; else None.
 
     Raises:
         NotFoundError: there is no such audit.
     """
-    with session() as open_session:
-        audit = audits.get(open_session, audit_id)
-        heard = audit.summary.heard
-        is_due = reviews.num_since(open_session, audit.dataset_id, heard) >= STEP
-    return anew(audit_id) if is_due else None
+    at_work = _at_work(settings().home, audit_id)
+    if not at_work.acquire(blocking=False):
+        return None
+    try:
+        with session() as open_session:
+            audit = audits.get(open_session, audit_id)
+            heard = audit.summary.heard
+            is_due = reviews.num_since(open_session, audit.dataset_id, heard) >= STEP
+        return anew(audit_id) if is_due else None
+    finally:
+        at_work.release()
+
+
+@functools.cache
+def _at_work(home: Path, audit_id: int) -> threading.Lock:  # noqa: ARG001
+    """Held while the audit is ranked anew: every key asks, and a second one would do the same work beside it."""
+    return threading.Lock()
 
 
 def of_newest(dataset_name: str) -> Moved | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,6 +62,20 @@ def review(digits: Digits, audit_id: int, number: int) -> list[int]:
         label = int(digits.true_labels[i])
         decisions.decide(1, i, "relabel" if digits.is_wrong[i] else "keep", label=label, reviewer="ada")
     return ids
+
+
+def test_after_verdicts__many_who_ask_at_once_rank_anew_once(pooled: tuple[Digits, int]) -> None:
+    digits, audit_id = pooled
+    review(digits, audit_id, 20)
+    together = threading.Barrier(6)
+
+    def ask_for_it(_: int) -> ranking.Moved | None:
+        together.wait()
+        return ranking.after_verdicts(audit_id)
+
+    with ThreadPoolExecutor(6) as threads:
+        found = list(threads.map(ask_for_it, range(6)))
+    assert sum(one is not None for one in found) == 1
 
 
 def test_after_verdicts__twenty_rank_the_rest_anew_and_leave_what_is_decided(

@@ -87,6 +87,24 @@ def test_wheel__serves_the_app_and_answers_the_containers_health_check(
         server.wait()
 
 
+def test_wheel__audits_the_demo_to_its_end(
+    python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As somebody tries it who installed the wheel, in a folder of their own."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    environment = os.environ | {"HOME": str(tmp_path), "AUDITOR_HOME": str(tmp_path / "data")}
+    done = subprocess.run(
+        [python, "-m", "auditor", "demo", "--no-app", "--out", str(tmp_path / "cleaned.csv")],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "cleaned.csv").read_text().splitlines()) == 1_798
+
+
 def test_wheel__main_py_runs_under_streamlit_with_nothing_but_pythonpath(tmp_path: Path) -> None:
     """A copy of the sources, which is not installed; ``-S`` and a path of packages keep the checkout out."""
     for name in LAYERS:

@@ -87,6 +87,7 @@ def test_wheel__serves_the_app_and_answers_the_containers_health_check(
         server.wait()
 
 
+@pytest.mark.timeout(900)  # every module is compiled, and all engines train
 def test_wheel__audits_the_demo_to_its_end(
     python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,7 @@ PARTS = {
         ("benchmarks.backbones", "benchmarks.backbones_page"),
         kept=(WORK / "runs",),
     ),
+    "finetuning": _own("finetuning"),
     "ranking": Part(("ranking.json", "ranking.md"), ("benchmarks.ranking",), is_begun_anew=False),
     "constants": Part(("constants.json", "constants.md"), ("benchmarks.constants",)),
     "guess": Part(("guess.json", "guess.md"), ("benchmarks.guess",), kept=(ROOT / "build" / "guess",)),

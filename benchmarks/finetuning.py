@@ -2,9 +2,9 @@
 
     python -m benchmarks.finetuning            # on a CPU eleven minutes of one core a set
 
-3,000 rows of ``benchmarks.backbones`` on EfficientNet-lite0, seed 0. The backbone is trained at 96 px for ten epochs,
-as ``--finetune plain`` does: two networks judge the half of the labels that they did not see. Scores of the consensus
-without and with it, and of the network alone. Finished sets are kept in ``results/finetuning.json``.
+3,000 rows of ``benchmarks.backbones`` on EfficientNet-lite0, seed 0. The backbone is trained at 96 px for ten
+epochs, as ``--finetune plain`` does: two networks judge the half of the labels that they did not see. Scores of the
+consensus without and with it, and of the network alone. Finished sets are kept in ``results/finetuning.json``.
 """
 
 from __future__ import annotations

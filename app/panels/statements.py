@@ -46,8 +46,16 @@ def so_far(dataset: Dataset, audit: Audit | None, *, judged: int) -> None:
 
 
 def before_draw(*, size: int, labeled: int) -> None:
-    """Draw what a draw of this size would tell, beside some others, as intervals around a usual share."""
-    sizes = sorted({one for one in (LOOKS, 3 * LOOKS, size, 3 * size) if one < labeled or one == size})
+    """Draw what a draw of this size would tell, beside some others, as intervals around a usual share.
+
+    Of a draw of all pictures, say that it leaves nothing to guess.
+    """
+    if size >= labeled:
+        st.caption(
+            f"That is every picture that is left ({labeled:,}): when they are checked, nothing has to be guessed."
+        )
+        return
+    sizes = sorted({one for one in (LOOKS, 3 * LOOKS, size, 3 * size) if one < labeled})
     seen = [first_interval(round(USUAL_SHARE * one), one, labeled) for one in sizes]
     rows = {
         "what": [words.plural(one, "picture") for one in sizes],

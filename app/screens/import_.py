@@ -22,6 +22,8 @@ from auditor.ground.vocabulary import CLASSIFICATION, MULTILABEL, REGRESSION, SE
 FOUND = "import_found"
 CHOSEN, FOLDER, UPLOAD, PATH = "import_chosen", "folder", "upload", "path"
 ANOTHER = "import_another"
+STARTED = "import_started"
+"""The name of the dataset that this session imports."""
 LOOKED_AT = "import_looked_at"
 """The choice and options that the preview was made of, or that were imported."""
 Find = Callable[[], tuple[str, str | None]]
@@ -297,6 +299,7 @@ def offer_import(found: dict[str, Any]) -> None:
         options = found["options"] | {"image_size": size, "skip_bad": skip}
         arguments = {"source": found["source"], "options": options, "upload": found["upload"]}
         jobs.start("import", name, arguments=arguments)
+        st.session_state[STARTED] = name
         for key in (FOUND, CHOSEN, LOOKED_AT, ANOTHER):
             st.session_state.pop(key, None)
         st.rerun()
@@ -311,6 +314,14 @@ def is_result() -> bool:
     return bool(seen) and is_well and not st.session_state.keys() & {FOUND, CHOSEN, ANOTHER}
 
 
+def show_imported() -> None:
+    """Let the sidebar name the dataset whose import this session started, once it is there."""
+    if any(row.name == st.session_state.get(STARTED) for row in readers.all_datasets()):
+        state.go_to_dataset(st.session_state.pop(STARTED))
+        st.rerun()
+
+
+show_imported()
 state.head("Import")
 importing.draw_jobs()
 if is_result():

@@ -221,6 +221,16 @@ def stored() -> tuple[str, int, float]:
 
 
 @pytest.mark.usefixtures("copied_home")
+def test_verify__all_pictures_leave_nothing_to_guess() -> None:
+    app = open_page("verify", reviewer="Ada")
+    size = app.number_input(key="verify_size")
+    assert "What this many pictures tell" in {each.value for each in app.subheader}
+    size.set_value(int(size.max)).run()
+    assert "What this many pictures tell" not in {each.value for each in app.subheader}
+    assert any("nothing has to be guessed" in each.value for each in app.caption)
+
+
+@pytest.mark.usefixtures("copied_home")
 def test_verify__verdicts_reach_the_ranking() -> None:
     draw = drawing.draw(DATASET, 20)
     for sample in draw.sample_ids:

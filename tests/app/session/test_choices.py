@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import NewAudit, names_of, values_of
+from auditor.importing import import_dataset
 from auditor.review import decisions
 from tests.app.conftest import DATASET, write_digits
 from tests.app.screens.test_pages import open_page, texts
@@ -54,6 +55,16 @@ def test_import__a_failed_preview_leaves_nothing_to_import(importing: AppTest, t
     app = preview_path(app, tmp_path / "typo.csv")
     assert "does not exist on this server" in app.error[0].value.replace("\\", "")
     assert not [button for button in app.button if button.key == "import_start"]
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_import__the_sidebar_names_what_this_session_imported(tmp_path: Path) -> None:
+    app = open_page("import_")
+    import_dataset(write_digits(tmp_path, num_samples=12, num_wrong=1), name="second", workers=1)
+    assert app.run().selectbox(key="dataset").value == DATASET  # it was somebody else's
+    app.session_state["import_started"] = "second"
+    assert app.run().selectbox(key="dataset").value == "second"
+    assert go_to(app, "audit").selectbox(key="dataset").value == "second"
 
 
 def test_import__the_source_stands_beside_the_button(importing: AppTest, tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ PARTS = {
     "papers": Part(("papers.json", "papers.md"), ("benchmarks.papers.index",)),
     **{name: _own(name) for name in ("search_rules", "search_share", "estimates", "digits_demo", "sizes")},
     "speed_goals": _own(
-        "speed_goals", *["photos", "photos_20000", "cifar", "umn", "budget", "budget_together"]
+        "speed_goals", *["photos", "large_20000", "cifar", "umn", "budget", "budget_together"]
     ),
     "quick_preset": _own("quick_preset", "--threads 2"),
     "pool_size": _own("pool_size"),

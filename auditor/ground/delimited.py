@@ -89,6 +89,22 @@ class Delimited:
                 cells.pop()
             yield record
 
+    def whole_records(self) -> Iterator[Record]:
+        """Every row below the header that is not empty.
+
+        Raises:
+            AuditorError: as ``records``, or a row has another number of cells than the header.
+        """
+        for record in self.records():
+            if not any(record.cells):
+                continue
+            if len(record.cells) != len(self.columns):
+                raise self._refused(
+                    f"{self.name}, row {record.row}: has {len(record.cells)} cells instead of {len(self.columns)}; "
+                    "check the quotes and separators."
+                )
+            yield record
+
     def _replaced(self, record: Record, new: dict[int, str]) -> str:
         """The record's text with other cells at some places; every other one is written as it was."""
         fields = _fields(record.raw, self.separator)

@@ -111,15 +111,8 @@ class OneRowAnAnswer:
         others = [column for column in table.columns if column not in (label, annotator)]
         self._rows: dict[str, tuple[Record, dict[str, str]]] = {}
         names: dict[str, None] = {}
-        for record in table.records():
+        for record in table.whole_records():
             cells = record.cells
-            if not any(cells):
-                continue
-            if len(cells) != len(places):
-                raise ImportRefusedError(
-                    f"{table.name}, row {record.row}: has {len(cells)} cells instead of {len(places)}; check the "
-                    "quotes and separators."
-                )
             who, said = cells[places[annotator]].strip(), cells[places[label]].strip()
             answers = self._rows.setdefault(cells[places[path]].strip(), (record, {}))[1]
             if who and said:

@@ -27,15 +27,8 @@ class OneRowALabel:
         at = {column: place for place, column in enumerate(table.columns)}
         self._path, self._label = at[path], at[label]
         self._rows: dict[str, tuple[Record, list[str]]] = {}
-        for record in table.records():
+        for record in table.whole_records():
             cells = record.cells
-            if not any(cells):
-                continue
-            if len(cells) != len(at):
-                raise ImportRefusedError(
-                    f"{table.name}, row {record.row}: has {len(cells)} cells instead of {len(at)}; check the "
-                    "quotes and separators."
-                )
             named = cells[self._path].strip()
             first, names = self._rows.setdefault(named, (record, []))
             if split is not None and cells[at[split]] != first.cells[at[split]]:
@@ -75,11 +68,7 @@ class OneRowALabel:
             decided: of each picture its labels; None: it is left out.
         """
         labels = dict(zip(self._rows, decided, strict=True))
-        last = {
-            record.cells[self._path].strip(): record.row
-            for record in self._table.records()
-            if any(record.cells)
-        }
+        last = {one.cells[self._path].strip(): one.row for one in self._table.whole_records()}
         written: dict[str, set[str]] = {}
 
         def changed(record: Record) -> list[dict[int, str]]:

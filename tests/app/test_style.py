@@ -1,4 +1,4 @@
-"""The look of every screen keeps to one scale: three sizes of text, one grid of space, two accents."""
+"""The look of every screen keeps to one scale: four sizes of text, one grid of space, two accents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 APP = Path(__file__).resolve().parents[2] / "app"
 SHEETS = sorted(APP.rglob("*.css"))
 SOURCES = sorted(path for kind in ("*.py", "*.js", "*.css", "*.toml") for path in APP.rglob(kind))
-SIZES = {"--text-small", "--text", "--text-large"}
+SIZES = {"--text-small", "--text", "--text-large", "--text-huge"}
 SPACES = {"--space-1", "--space-2", "--space-3", "--space-4", "--space-6", "--space-8", "--space-12"}
 ACCENTS = {
     *("#e08010", "#2f8be6", "#0b76c5", "#ff8c00", "#00aaff"),  # given and suggested: labels, a badge, masks
@@ -67,7 +67,7 @@ def test_sheet__has_one_grid_of_space(path: Path) -> None:
     assert odd_spaces(path.read_text(encoding="utf-8")) == []
 
 
-def test_sources__have_three_sizes_of_text() -> None:
+def test_sources__have_four_sizes_of_text() -> None:
     found = {path.name: odd_sizes(path.read_text(encoding="utf-8")) for path in SOURCES}
     assert {name: sizes for name, sizes in found.items() if sizes} == {}
 

@@ -122,9 +122,10 @@ def _look(
     )
     found = {EMBEDDING: START_S + seconds} if seconds else {}
     drawn = MAP_START_S + MAP_S * min(dataset.num_samples, UMAP_ROWS)
+    reduced = backbone_bridge.reduction_seconds(dataset.num_samples, num_features, len(dataset.class_names))
     num_features = min(num_features, backbone_bridge.expected_directions())
     near = neighbour_seconds(dataset.num_samples, num_features)
-    return found | {MAP: near + (drawn if map_method == "umap" else 0.0)}, num_features
+    return found | {MAP: reduced + near + (drawn if map_method == "umap" else 0.0)}, num_features
 
 
 @dataclass(frozen=True)

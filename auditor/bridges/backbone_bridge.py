@@ -189,6 +189,13 @@ def reduce_features(
         return reduce_features(features, given_labels, num_classes, out)
 
 
+def reduction_seconds(num_rows: int, num_features: int, num_classes: int) -> float:
+    """Return how long ``reduce_features`` takes here, of features of D values."""
+    from engines.noise_model.reduction import seconds_of_reduction
+
+    return seconds_of_reduction(num_rows, num_features, num_classes)
+
+
 def expected_directions() -> int:
     """Return how many numbers of a sample engines read, as long as nobody has reduced its features."""
     from engines.noise_model.reduction import EXPECTED

@@ -66,8 +66,9 @@ ROWS_TO_CHOOSE = 10_000
 CELLS = 4_000_000
 MANY_CLASSES = 200
 """Above so many, starts alone are compared and one is fitted: see ``_in_turn``."""
-FIT_PASSES = 16
-"""Passes of a row through a head that a fit takes as long as (3,000 and 25,000 rows, 64 directions, one core)."""
+FIT_PASSES, FIT_ROWS = 9, 2_500
+"""Passes of a row through a head that a fit takes as long as, and rows that it takes as long as beside its own:
+calls of small kernels (500, 3,000 and 50,000 rows, 64 directions, one core)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +116,8 @@ class NoiseModelConfig:
         """Return the fits of all folds, counted in passes of a head."""
         del on_features
         fits = 1.25 if num_classes > MANY_CLASSES else len(DIMENSIONS) + len(ROUNDS) - 1
-        return Work(0, FIT_PASSES * fits * self.folds * min(num_rows, self.rows_for(num_classes)))
+        rows = FIT_ROWS + min(num_rows, self.rows_for(num_classes))
+        return Work(0, FIT_PASSES * fits * self.folds * rows)
 
     def as_dict(self) -> dict[str, Any]:
         """Return every field as plain values."""

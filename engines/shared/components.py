@@ -7,11 +7,16 @@ own spread, they find them (benchmarks/results/noise_model.md).
 
 from __future__ import annotations
 
+import functools
+import time
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+AXES_PRODUCTS = 3
+"""Products of square matrices of D that finding the axes takes as long as (D = 2,560)."""
+PROBE_SIZE = 512
 ROWS_TO_FIT = 200_000
 """Rows that directions are taken from at most, evenly spaced."""
 VALUES_AT_ONCE = 2**22
@@ -91,6 +96,23 @@ def principal_components(features: NDArray[np.floating], most: int) -> Component
     axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(count)])
     scale = float(np.sqrt(max(spread.clip(0).mean(), 0.0)))
     return Components(np.asarray(mean, np.float32), np.ascontiguousarray(axes, np.float32), scale or 1.0)
+
+
+def seconds_of_components(num_rows: int, num_features: int) -> float:
+    """Return how long ``principal_components`` of (num_rows, num_features) takes, by a product measured here."""
+    rows = min(num_rows, ROWS_TO_FIT) + AXES_PRODUCTS * num_features
+    return _product_seconds() * rows * num_features**2
+
+
+@functools.lru_cache(maxsize=1)
+def _product_seconds() -> float:
+    """Seconds of one multiplication in a product of float64 matrices."""
+    square = np.random.default_rng(0).random((PROBE_SIZE, PROBE_SIZE))
+    square @ square
+    began = time.perf_counter()
+    for _ in range(3):
+        square @ square
+    return (time.perf_counter() - began) / 3 / PROBE_SIZE**3
 
 
 def _pieces(num: int, views: int, size: int) -> list[slice]:

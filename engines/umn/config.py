@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from engines.shared.config import LoopConfig, at_least, check_preset, one_of
 from engines.shared.work import Work, cost_of_steps
 
-UMN_STEP = {False: (1.55, 0.03), True: (0.65, 0.26)}
+UMN_STEP = {False: (1.55, 0.03), True: (1.05, 0.43)}
 """Plain steps that a step takes as long as, on images and on features: at least, and for each class (measured)."""
 ROTATIONS, ROTATIONS_ON_FEATURES = 2, 5
 """Models unless told otherwise, and on features (``UMNConfig.rotations_for``)."""

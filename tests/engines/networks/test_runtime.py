@@ -75,9 +75,9 @@ def test_for_looking__an_openvino_that_reports_is_not_used(
 
 CONVERTS = f"""
 import sys
-from engines.networks.pretrained import backbone
+from engines.networks.pretrained import open_backbone
 from engines.networks.runtime import for_looking
-print(type(for_looking(backbone({NAME!r}, None, side=32)).network).__name__)
+print(type(for_looking(open_backbone({NAME!r}, None, side=32)).network).__name__)
 print([name for name, module in sys.modules.items() if name.startswith("openvino_telemetry") and module])
 print(sys.modules["openvino.tools.ovc.convert_impl"].tm.__name__)
 """

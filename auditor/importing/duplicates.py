@@ -39,6 +39,8 @@ BLOCKS = 8
 BYTES_A_STEP = 32 * 2**20
 PAIRS_A_STEP, PAIRS_AT_ONCE = 50_000, 500_000
 """Pairs that are compared at once, and those whose pictures' means are held: 256 bytes a picture."""
+PARTS = 12
+"""Parts of a picture that are compared one after another."""
 ROWS_A_STEP = 262_144
 
 
@@ -172,7 +174,11 @@ def near_pairs(
     rows: NDArray[np.integer],
     folder: Path | None = None,
 ) -> NDArray[np.int64]:
-    """(P, 2) places in ``perceptual_hash`` (M,) whose pictures, ``images[rows]``, nearly agree."""
+    """(P, 2) places in ``perceptual_hash`` (M,) whose pictures, ``images[rows]``, nearly agree.
+
+    Enough of them to join every group: pictures that others join already are not compared, so that of a video of
+    60 almost equal frames 59 pairs are, not 1,770.
+    """
     candidates = candidate_pairs(perceptual_hash, folder)
     limit = LOOSE_ERROR if len(candidates) < RARE * len(rows) else STRICT_ERROR
     could = [
@@ -181,10 +187,51 @@ def near_pairs(
     ]
     candidates = candidates[np.concatenate([np.empty(0, np.bool_), *could])]
     step = max(1, BYTES_A_STEP // max(1, 8 * int(np.prod(images.shape[1:]))))
-    kept = [np.empty((0, 2), np.int64)]
-    for start in range(0, len(candidates), step):
-        part = candidates[start : start + step]
-        kept.append(part[agree(images[rows[part[:, 0]]], images[rows[part[:, 1]]], limit)])
+    used = np.unique(candidates)
+    parts = [used[start : start + step] for start in range(0, len(used), step)]
+    contrast = np.concatenate([np.empty(0, np.float32), *(contrasts(images[rows[part]]) for part in parts)])
+
+    def agreeing(pairs: NDArray[np.int64]) -> NDArray[np.bool_]:
+        found = [np.empty(0, np.bool_)]
+        for start in range(0, len(pairs), step):
+            part = pairs[start : start + step]
+            allowed = _allowed(contrast[np.searchsorted(used, part)].min(axis=1), limit)
+            found.append(agree(images, rows[part], allowed))
+        return np.concatenate(found)
+
+    return joining_pairs(candidates, agreeing)
+
+
+def joining_pairs(
+    pairs: NDArray[np.int64], agreeing: Callable[[NDArray[np.int64]], NDArray[np.bool_]]
+) -> NDArray[np.int64]:
+    """(Q, 2) agreeing ones of ``pairs`` (P, 2), enough to join whatever all agreeing ones join.
+
+    In rounds: of each group so far its next few pairs are compared, twice as many each time.
+
+    Args:
+        pairs: candidates.
+        agreeing: (P,) of such pairs, whether they agree; asked at most once for each.
+    """
+    used, ends = np.unique(pairs, return_inverse=True)
+    ends = ends.reshape(-1, 2)
+    group, left = np.arange(len(used)), np.arange(len(pairs))
+    kept, few = [np.empty((0, 2), np.int64)], 1
+    while len(left):
+        of = group[ends[left, 0]]
+        order = np.argsort(of, kind="stable")
+        number = np.arange(len(left)) - np.searchsorted(of[order], of[order])
+        is_next = np.zeros(len(left), np.bool_)
+        is_next[order[number < few]] = True
+        chosen = left[is_next]
+        chosen = chosen[agreeing(pairs[chosen])]
+        kept.append(pairs[chosen])
+        first, second = group[ends[chosen]].T
+        links = coo_array((np.ones(len(chosen), np.bool_), (first, second)), shape=(len(used),) * 2)
+        group = connected_components(links, directed=False)[1][group]
+        left = left[~is_next]
+        left = left[group[ends[left, 0]] != group[ends[left, 1]]]
+        few *= 2
     return np.concatenate(kept)
 
 
@@ -201,13 +248,13 @@ def _could_agree(
     down, across = min(BLOCKS, height), min(BLOCKS, width)
     used, place_in_used = np.unique(pairs, return_inverse=True)
     means = np.empty((len(used), channels * down * across), np.float32)
-    contrasts = np.empty(len(used), np.float32)
+    contrast = np.empty(len(used), np.float32)
     step = max(1, BYTES_A_STEP // max(1, 4 * channels * height * width))
     for start in range(0, len(used), step):
         pixels = images[rows[used[start : start + step]]]
         block = pixels[:, :, : down * tall, : across * wide].reshape(-1, channels, down, tall, across, wide)
         means[start : start + step] = block.mean(axis=(3, 5)).reshape(len(pixels), -1)
-        contrasts[start : start + step] = pixels.reshape(len(pixels), -1).std(axis=1)
+        contrast[start : start + step] = contrasts(pixels)
     place_in_used = place_in_used.reshape(-1, 2)
     share = tall * wide / (channels * height * width)
     could = np.empty(len(pairs), np.bool_)
@@ -215,7 +262,7 @@ def _could_agree(
         left, right = place_in_used[start : start + PAIRS_A_STEP].T
         least_error = np.sqrt(((means[left] - means[right]) ** 2).sum(axis=1) * share)
         # A hair more than `agree` allows, for the rounding of float32.
-        allowed = _allowed(np.minimum(contrasts[left], contrasts[right]), limit) * 1.001
+        allowed = _allowed(np.minimum(contrast[left], contrast[right]), limit) * 1.001
         could[start : start + PAIRS_A_STEP] = least_error <= allowed
     return could
 
@@ -282,14 +329,31 @@ def _sort_by(
 
 
 def agree(
-    left: NDArray[np.uint8], right: NDArray[np.uint8], limit: float = STRICT_ERROR
+    images: NDArray[np.uint8], pairs: NDArray[np.integer], allowed: NDArray[np.floating]
 ) -> NDArray[np.bool_]:
-    """(P,) whether two stacks (P, C, H, W) of pictures are the same but for scaling and compression noise."""
-    first = left.reshape(len(left), -1).astype(np.float32)
-    second = right.reshape(len(right), -1).astype(np.float32)
-    error = np.sqrt(((first - second) ** 2).mean(axis=1))
-    contrast = np.minimum(first.std(axis=1), second.std(axis=1))
-    return error <= _allowed(contrast, limit)
+    """(P,) whether pairs (P, 2) of pictures (N, C, H, W) are the same but for scaling and compression noise.
+
+    ``allowed``: (P,) root mean square difference in grey levels. A pair whose first lines differ by more than all
+    lines may is not looked at further.
+    """
+    most = np.square(allowed, dtype=np.float64) * int(np.prod(images.shape[1:]))
+    alive, sums = np.arange(len(pairs)), np.zeros(len(pairs))
+    height = images.shape[2]
+    step = max(1, -(-height // PARTS))
+    for top in range(0, height, step):
+        part = images[:, :, top : top + step]
+        first, second = (part[pairs[alive, side]] for side in (0, 1))
+        difference = np.subtract(first, second, dtype=np.float32)
+        sums[alive] += np.einsum("pchw,pchw->p", difference, difference)
+        alive = alive[sums[alive] <= most[alive]]
+    found = np.zeros(len(pairs), np.bool_)
+    found[alive] = True
+    return found
+
+
+def contrasts(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """(P,) standard deviation of all pixels of each picture (P, C, H, W), grey levels."""
+    return images.reshape(len(images), -1).std(axis=1, dtype=np.float32)
 
 
 def _allowed(contrast: NDArray[np.floating], limit: float) -> NDArray[np.floating]:

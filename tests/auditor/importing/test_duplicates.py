@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from auditor.importing import duplicates
 from auditor.importing.duplicates import MAX_HASH_DISTANCE, Duplicates, candidate_pairs, find_duplicates
@@ -184,3 +186,42 @@ def test_find_duplicates__memory_does_not_grow_with_samples_that_stand_alone(
         tracemalloc.stop()
     assert not found.num_groups
     assert most < 25 * num  # what a step computes; all samples at once took 55
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.5, 1.0])
+def test_joining_pairs__joins_what_all_agreeing_pairs_join_and_asks_once(share: float) -> None:
+    draw = np.random.default_rng(3)
+    pairs = np.unique(np.sort(draw.integers(0, 80, (600, 2)), axis=1), axis=0)
+    pairs = pairs[pairs[:, 0] < pairs[:, 1]]
+    agree = dict(zip(map(tuple, pairs.tolist()), (draw.random(len(pairs)) < share).tolist(), strict=True))
+    asked: list[tuple[int, ...]] = []
+
+    def agreeing(some: NDArray[np.int64]) -> NDArray[np.bool_]:
+        names = list(map(tuple, some.tolist()))
+        asked.extend(names)
+        return np.array([agree[name] for name in names], np.bool_)
+
+    found = duplicates.joining_pairs(pairs, agreeing)
+    assert len(asked) == len(set(asked))
+    assert all(agree[tuple(pair)] for pair in found.tolist())
+    assert partition(found.tolist()) == partition([pair for pair, same in agree.items() if same])
+
+
+def test_joining_pairs__of_equal_pictures_asks_for_one_pair_a_picture() -> None:
+    pairs = np.array([(i, j) for i in range(60) for j in range(i + 1, 60)])
+    asked: list[int] = []
+
+    def agreeing(some: NDArray[np.int64]) -> NDArray[np.bool_]:
+        asked.append(len(some))
+        return np.ones(len(some), np.bool_)
+
+    assert len(duplicates.joining_pairs(pairs, agreeing)) == sum(asked) == 59
+
+
+def partition(pairs: Iterable[Sequence[int]]) -> set[frozenset[int]]:
+    """Literal: join pair by pair."""
+    groups: list[set[int]] = []
+    for pair in pairs:
+        touched = [group for group in groups if group & set(pair)]
+        groups = [group for group in groups if group not in touched] + [set(pair).union(*touched)]
+    return set(map(frozenset, groups))

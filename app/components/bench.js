@@ -354,7 +354,7 @@ class Bench {
           el("span", { class: "arrow", text: "→" }),
           el("span", { class: "suggested", text: this.className(item.suggested), title: this.className(item.suggested) }),
         ]),
-        el("span", { class: "odds", text: said(item.oddsShort), title: item.odds }),
+        el("span", { class: "odds", title: item.odds }, said(item.oddsShort).split(/( likely)/).map((text) => el("span", { class: text.trim(), text }))),
       ]);
       tile.addEventListener("click", (event) => this.clickTile(i, event));
       tile.addEventListener("pointerdown", (event) => this.startDrag(i, event));

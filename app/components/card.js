@@ -9,7 +9,7 @@ class Card {
     this.bench = bench;
     this.item = item;
     this.picture = el("img", {
-      class: "picture", src: bench.server.image(item.sample, paneSide()), alt: `Sample ${item.sample}`, "data-testid": "picture",
+      class: "picture", decoding: "sync", src: bench.server.image(item.sample, paneSide()), alt: `Sample ${item.sample}`, "data-testid": "picture",
     });
     // A small one that came ahead stands there until the large one is whole.
     if (bench.ahead.has(item.sample)) this.picture.style.background = `url("${bench.server.image(item.sample, THUMB_PX)}") center / contain no-repeat`;

@@ -48,7 +48,10 @@ class Cards {
   take(answer) {
     Object.assign(this, { pair: answer.pair, number: answer.cards, singles: answer.singles, isInverted: false });
     this.stays.clear();
-    this.later.clear();
+    // What is hardly likelier wrong than right waits for a look of its own; a click ticks it.
+    const doubtful = (answer.items || []).filter(({ isDoubtful }) => isDoubtful);
+    const isMost = 2 * doubtful.length >= (answer.items || []).length;
+    this.later = new Set(isMost ? [] : doubtful.map(({ sample }) => sample));
   }
 
   sentence() {
@@ -92,6 +95,7 @@ class Cards {
     bench.tiles = bench.items.map((item, i) => {
       const tile = el("button", { class: "pick", "data-testid": "card-tile", "data-sample": item.sample, "data-suggested": item.suggested, tabindex: "-1", title: item.odds }, [
         el("img", { src: bench.server.image(item.sample, side), alt: "", draggable: "false" }), el("span", { class: "tick", text: "✓" }),
+        item.oddsShort ? el("span", { class: "chance", text: item.oddsShort.replace(" likely wrong", "") }) : null,
         this.isMixed ? el("span", { class: "labels" }, [
           el("span", { class: "given", text: bench.className(item.given) }), " → ", el("span", { class: "suggested", text: bench.className(item.suggested) }),
         ]) : null,

@@ -57,8 +57,10 @@ class Judge {
   drawActions() {
     const focused = this.actions.contains(this.active) ? this.active.dataset.action : null;
     const answers = this.item ? this.data.actions : [];
+    const [given, suggested] = (this.item?.sides || []).map(({ value }) => value);
+    const named = suggested === undefined ? {} : { keep: `Keep ${given}`, relabel: `Change to ${suggested}` };
     this.actions.replaceChildren(...[
-      ...answers.map(({ id, button, tone }) => this.button(id, button, () => this.answer(id), ["keep", "relabel"].includes(tone) ? `${tone} large` : tone)),
+      ...answers.map(({ id, button, tone }) => this.button(id, named[id] || button, () => this.answer(id), ["keep", "relabel"].includes(tone) ? `${tone} large` : tone)),
       el("span", { class: "gap" }),
       this.last ? this.button("undo", "Undo", () => this.undo()) : null,
       actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys", "data-action": "keys" }),
@@ -82,6 +84,7 @@ class Judge {
       return;
     }
     const answer = [
+      item.question && item.alike ? el("div", { class: "mask-head", text: item.question }) : null,
       item.sides ? el("div", { class: "sides" }, item.sides.map((one) => this.side(one))) : null,
       item.chips ? this.chips(item) : null,
       "number" in item ? this.form(item.number) : null,
@@ -89,7 +92,7 @@ class Judge {
     const said = [
       el("small", { text: this.progress }),
       item.path ? el("p", { class: "path", text: item.path, title: item.path }) : null,
-      item.question ? el("div", { class: "mask-head", text: item.question }) : null,
+      item.question && !item.alike ? el("div", { class: "mask-head", text: item.question }) : null,
       item.legend ? this.legend(item.legend) : null,
     ];
     const pane = el("div", { class: "pane" }, this.picture(item));
@@ -131,7 +134,7 @@ class Judge {
       const under = el("img", { class: "under-layers", ...attributes });
       return [el("div", { class: "layers", style: `--shape:${shape[0]} / ${shape[1]}` }, [under, ...[...(colours && !this.isPlain ? [colours] : []), ...layers].map((path) => this.over(path))])];
     }
-    const image = el("img", { class: "picture", ...attributes });
+    const image = el("img", { class: "picture", decoding: "sync", ...attributes });
     return [zoomable(image, "Show the picture large (V)", () => this.enlarge()), el("kbd", { text: this.keymap.shown("large") })];
   }
 
@@ -162,7 +165,7 @@ class Judge {
       else this.send({ name: this.data.typed, number: Number(this.field.value) });
     };
     const label = el("label", {}, [el("kbd", { text: this.keymap.shown("class") }), el("span", { text: number === null ? "The number that you see" : "Another number" }), this.field]);
-    return el("form", { class: "typed", onsubmit: save }, [label, el("button", { class: "action", type: "submit" }, [el("span", { text: "Save this number" })])]);
+    return el("form", { class: "typed", onsubmit: save }, [label, el("button", { class: `action ${number === null ? "primary" : ""}`, type: "submit" }, [el("span", { text: "Save this number" })])]);
   }
 
   // A button a class: pressed where it is in the set that would be saved.

@@ -4,6 +4,7 @@
 
 const MARGIN = 18; // pixels around the whole map
 const MOST_SHAPES = 4000;
+const MOST_STRETCH = 3; // of one axis against the other, so that the points fill the canvas
 
 class EmbeddingMap {
   constructor(root) {
@@ -19,7 +20,7 @@ class EmbeddingMap {
     root.append(this.box);
     this.tool = "lasso";
     this.hidden = new Set();
-    this.view = { scale: 1, x: 0, y: 0 };
+    this.view = { scale: 1, x: 0, y: 0, stretch: [1, 1] };
     this.selected = new Set();
     this.listen();
     document.addEventListener("auditor-selected", ({ detail }) => {
@@ -195,7 +196,7 @@ class EmbeddingMap {
     this.drawTools();
   }
 
-  // The cloud fills the canvas, whatever their shapes.
+  // The cloud fills the canvas, whatever their shapes: its axes have no unit, so each is stretched for itself.
   home() {
     clearTimeout(this.waiting);
     if (this.overview && this.points !== this.overview) {
@@ -203,7 +204,7 @@ class EmbeddingMap {
       this.index();
       this.colourAgain();
     }
-    this.view = { scale: 1, x: 0, y: 0 };
+    this.view = { scale: 1, x: 0, y: 0, stretch: [1, 1] };
     const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
     if (this.points && this.points.count && width) {
       const { x, y, count } = this.points;
@@ -215,8 +216,10 @@ class EmbeddingMap {
         if (y[i] > high) high = y[i];
       }
       const base = Math.max(1, Math.min(width, height) - 2 * MARGIN) / 65535; // the outermost points are whole, with their rings
-      const scale = 0.94 * Math.min(width / Math.max(1, right - left), height / Math.max(1, high - low)) / base;
-      this.view = { scale: Math.min(80, scale), x: (left + right) / 2 - 32768, y: (low + high) / 2 - 32768 };
+      const fit = [width / Math.max(1, right - left), height / Math.max(1, high - low)].map((one) => (0.94 * one) / base);
+      const scale = Math.min(80, ...fit);
+      const stretch = fit.map((one) => Math.min(MOST_STRETCH, one / scale));
+      this.view = { scale, x: (left + right) / 2 - 32768, y: (low + high) / 2 - 32768, stretch };
     }
     this.paint();
   }
@@ -251,18 +254,18 @@ class EmbeddingMap {
   frame() {
     const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
     const base = Math.max(1, Math.min(width, height) - 2 * MARGIN) / 65535; // the outermost points are whole, with their rings
-    const k = base * this.view.scale;
-    return { k, left: width / 2 - (32768 + this.view.x) * k, top: height / 2 - (32768 - this.view.y) * k, width, height };
+    const [k, kTall] = this.view.stretch.map((one) => base * this.view.scale * one);
+    return { k, kTall, left: width / 2 - (32768 + this.view.x) * k, top: height / 2 - (32768 - this.view.y) * kTall, width, height };
   }
 
   toPixel([x, y]) {
-    const { k, left, top } = this.frame();
-    return [left + x * k, top + (65535 - y) * k];
+    const { k, kTall, left, top } = this.frame();
+    return [left + x * k, top + (65535 - y) * kTall];
   }
 
   fromPixel([px, py]) {
-    const { k, left, top } = this.frame();
-    return [(px - left) / k, 65535 - (py - top) / k];
+    const { k, kTall, left, top } = this.frame();
+    return [(px - left) / k, 65535 - (py - top) / kTall];
   }
 
   // -- painting ------------------------------------------------------------------------------------------------
@@ -283,9 +286,9 @@ class EmbeddingMap {
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
     const context = canvas.getContext("2d");
     const frame = this.frame(); // once: to ask the page for the canvas's size at every point costs most of the time
-    const { k, left, top } = frame;
+    const { k, kTall, left, top } = frame;
     const { x, y, issue, sample, count } = this.points;
-    const dot = Math.max(1.6, Math.min(12, (count > 30000 ? 2 : count > 4000 ? 3 : count > 1000 ? 4.5 : 7) * Math.sqrt(this.view.scale)));
+    const dot = Math.max(1.6, Math.min(12, (count > 30000 ? 2 : count > 4000 ? 3 : count > 1000 ? 4.5 : count > 500 ? 7 : 9) * Math.sqrt(this.view.scale)));
     const size = Math.max(1, Math.round(dot * ratio));
     // Dots are written as pixels: a hundred thousand of them take milliseconds, and half a second as shapes.
     const image = context.createImageData(width, height);
@@ -297,7 +300,7 @@ class EmbeddingMap {
       shapes?.set(group, []);
       for (const i of members) {
         const px = left + x[i] * k;
-        const py = top + (65535 - y[i]) * k;
+        const py = top + (65535 - y[i]) * kTall;
         if (px < -9 || py < -9 || px > frame.width + 9 || py > frame.height + 9) continue;
         if (issue[i]) rings.push([px, py, group]);
         if (this.selected.has(sample[i])) marked.push([px, py]);
@@ -419,9 +422,9 @@ class EmbeddingMap {
 
   pan([px, py]) {
     const [fromX, fromY, x, y] = this.panning;
-    const { k } = this.frame();
+    const { k, kTall } = this.frame();
     this.view.x = x - (px - fromX) / k;
-    this.view.y = y + (py - fromY) / k;
+    this.view.y = y + (py - fromY) / kTall;
     this.paint();
     this.later();
   }
@@ -481,18 +484,18 @@ class EmbeddingMap {
 
   hover(place) {
     const [x, y] = this.fromPixel(place);
-    const reach = 9 / this.frame().k;
+    const { k, kTall } = this.frame();
+    const [reach, tall] = [9 / k, 9 / kTall];
     const { starts, members } = this.buckets;
     let best = -1;
-    let nearest = reach * reach;
-    const low = (value) => Math.max(0, Math.min(127, (value - reach) >> 9));
-    const high = (value) => Math.max(0, Math.min(127, (value + reach) >> 9));
-    for (let row = low(y); row <= high(y); row += 1) {
-      for (let column = low(x); column <= high(x); column += 1) {
+    let nearest = 1;
+    const bucket = (value) => Math.max(0, Math.min(127, value >> 9));
+    for (let row = bucket(y - tall); row <= bucket(y + tall); row += 1) {
+      for (let column = bucket(x - reach); column <= bucket(x + reach); column += 1) {
         const cell = row * 128 + column;
         for (let at = starts[cell]; at < starts[cell + 1]; at += 1) {
           const i = members[at];
-          const distance = (this.points.x[i] - x) ** 2 + (this.points.y[i] - y) ** 2;
+          const distance = ((this.points.x[i] - x) / reach) ** 2 + ((this.points.y[i] - y) / tall) ** 2;
           if (distance < nearest && !this.hidden.has(this.groupOf(i))) [best, nearest] = [i, distance];
         }
       }

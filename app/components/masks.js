@@ -4,6 +4,7 @@
 const MASK_ACTIONS = [
   { id: "all", key: "a", text: "take this region and all that follow" },
   { id: "rest", key: "k", text: "leave this region and all that follow" },
+  { id: "light", key: "h", text: "light on the region alone, or on the whole picture" },
   { id: "given", key: "g", text: "show or hide the given outline" },
   { id: "suggested", key: "s", text: "show or hide the suggested outline" },
   { id: "doubt", key: "d", text: "show or hide doubt, in red" },
@@ -14,18 +15,22 @@ const MASK_ACTIONS = [
 ];
 const MASK_FIXED = [["1 – 9", "bring the region with that number into view"], ["?", "this list"]];
 const MASK_LAYERS = ["classes", "doubt", "given", "suggested"];
-const CLOSE = 1.5; // sides of a region's box that its close-up shows
+const CLOSE = 2; // sides of a region's box that its close-up shows
 const LEAST_CLOSE = 24; // and pixels, at least
+const ROOM = 0.08; // of the picture's height, for the words above a region
 
 class MaskBench {
   constructor(root) {
-    this.shown = { given: true, suggested: true, doubt: false, classes: false };
+    this.shown = { given: false, suggested: false, doubt: false, classes: false };
+    this.isLit = true; // the region in view alone
     this.notice = new Notice();
     this.stage = el("div", { class: "stage" });
     this.layer = el("div", { class: "layer", hidden: true });
     this.live = el("div", { class: "sr-only", "aria-live": "polite" });
     this.actions = el("div", { class: "actions", role: "toolbar", "aria-label": "Verdict" });
-    this.box = el("div", { class: "bench masks", "data-testid": "masks" }, [this.stage, this.actions, this.notice.node, this.layer, this.live]);
+    this.box = el("div", { class: "bench masks", "data-testid": "masks" }, [
+      this.stage, el("div", { class: "dock" }, [this.notice.node, this.actions]), this.layer, this.live,
+    ]);
     root.append(this.box);
   }
 
@@ -82,46 +87,49 @@ class MaskBench {
     const picture = el("img", { class: "under-layers", decoding: "sync", src: this.server.image(item.sample, 1024), alt: `Sample ${item.sample}`, "data-testid": "picture" });
     const layers = MASK_LAYERS.map((name) =>
       el("img", { class: `over ${name}`, src: this.layerOf(item.sample, name), alt: "", hidden: !this.shown[name], loading: this.shown[name] ? null : "lazy", "data-layer": name }));
+    if (this.region && this.isLit) layers.unshift(el("img", { class: "over light", src: this.light(this.region), alt: "", decoding: "sync" }));
     const isInView = (one) => one === this.region;
-    const stands = (one) => (this.said.has(one.number) ? (this.said.get(one.number) ? "taken" : "left") : "");
-    const boxes = card.regions.map((one, at) => {
+    const pair = (one) => [
+      el("span", { class: "given", text: names[one.given] }), el("span", { text: " → " }), el("span", { class: "suggested", text: names[one.suggested] }),
+    ];
+    const stands = (one) => (this.said.has(one.number) ? (this.said.get(one.number) ? "changed" : "kept") : "");
+    // Where one region is in the light the others are found by their rows.
+    const boxes = card.regions.filter((one) => isInView(one) || !this.isLit).map((one) => {
       const { number, box: [x1, y1, x2, y2], given, suggested } = one;
       return el("button", {
-        class: `region ${stands(one)} ${isInView(one) ? "in-view" : ""}`,
+        class: `region ${stands(one)} ${isInView(one) ? "in-view" : ""} ${this.isLit ? "lit" : ""} ${y1 < ROOM ? "high" : ""} ${x1 > 0.5 ? "far" : ""}`,
         style: `left:${100 * x1}%;top:${100 * y1}%;width:${100 * (x2 - x1)}%;height:${100 * (y2 - y1)}%`,
-        title: `${at + 1}: ${names[given]} → ${names[suggested]}`, "aria-label": `Region ${at + 1}`,
+        title: `${names[given]} → ${names[suggested]}`, "aria-label": `${names[given]} → ${names[suggested]}`,
         tabindex: "-1", // its row beside the picture takes the focus
         onclick: () => this.look(number),
-      }, [el("span", { text: String(at + 1) })]);
+      }, isInView(one) ? [el("span", {}, pair(one))] : []);
     });
     const rows = card.regions.map((one, at) =>
       el("button", { class: "region-row", "data-region": one.number, "aria-current": isInView(one) ? "true" : null, onclick: () => this.look(one.number) }, [
         el("b", { text: String(at + 1) }),
-        el("span", { class: "pair" }, [
-          el("span", { class: "given", text: names[one.given] }), el("span", { text: " → " }),
-          el("span", { class: "suggested", text: names[one.suggested] }), el("small", { text: `doubt ${percent(one.doubt)}, ${percent(one.share)} of the image` }),
-        ]),
+        el("span", { class: "pair", title: `${percent(one.share)} of the image` }, [...pair(one), el("small", { text: `doubt ${percent(one.doubt)}` })]),
         el("span", { class: "stands", text: stands(one) }),
       ]));
     const closeUps = this.region
-      ? el("span", { class: "close-ups" }, ["given", "suggested"].map((name) => this.closeUp(this.region.box, name, names[this.region[name]]))) : null;
+      ? el("span", { class: "close-ups" }, [this.closeUp(this.region.box, "the photo"), this.closeUp(this.region.box, "the region", this.light(this.region))]) : null;
     const legend = el("ul", { class: "legend", "aria-label": "Classes of this mask", hidden: !this.shown.classes }, card.classes.map(({ label, colour }) =>
       el("li", {}, [el("i", { style: `background:${colour}` }), el("span", { text: names[label] })])));
     const button = (id, text, action, tone = "") => actionButton(this.keymap.shown(id), text, action, tone, { title: text });
     const of = card.regions.length;
-    const texts = of ? { relabel: of > 1 ? "Take this region" : "Take suggestion", keep: of > 1 ? "Leave this region" : "Keep" } : {};
+    const texts = of ? { relabel: `Change to ${names[this.region.suggested]}`, keep: `Keep ${names[this.region.given]}` } : {};
     const decided = Object.entries(this.data.decisions)
       .filter(([name]) => of || name !== "relabel")
       .map(([name, { button: text }]) => button(name, texts[name] || text, () => this.decide(name), name in texts ? `${name} large` : name));
-    const rest = of > 1 ? [button("all", "Take the rest", () => this.rest(true)), button("rest", "Leave the rest", () => this.rest(false))] : [];
+    const rest = of > 1 ? [button("all", "Change all the rest", () => this.rest(true)), button("rest", "Keep all the rest", () => this.rest(false))] : [];
+    const whole = of ? [button("light", this.isLit ? "Whole picture" : "Only this region", () => this.show("light"))] : [];
     const toggles = MASK_LAYERS.map((name) => button(name, `${this.shown[name] ? "Hide" : "Show"} ${name}`, () => this.show(name), `layer-${name}`));
     const count = this.data.items.filter(({ decision }) => decision).length;
     const standing = item.decision ? `${this.data.decisions[item.decision]?.words || item.decision} by ${card.reviewer || this.data.reviewer}` : "";
     const over = el("div", { class: "layers", style: `--shape:${card.width} / ${card.height}` }, [picture, ...layers, ...boxes]);
     this.stage.replaceChildren(el("div", { class: "judge", "data-testid": "mask", "data-sample": item.sample, "data-decision": item.decision || "" }, [
-      el("div", {}, [el("div", { class: "pane" }, [over]), el("div", { class: "row" }, toggles), legend]),
+      el("div", {}, [el("div", { class: "pane" }, [over]), el("div", { class: "row" }, [...whole, ...toggles]), legend]),
       el("div", { class: "question" }, [
-        el("small", { text: `Sample ${item.sample} · ${this.at + 1} of ${this.data.items.length} · ${count} checked · ${item.filepath}`, title: item.filepath }),
+        el("small", { text: [of > 1 ? `Region ${card.regions.indexOf(this.region) + 1} of ${of}` : "", `picture ${this.at + 1} of ${this.data.items.length}`, `${count} checked`].filter(Boolean).join(" · "), title: `Sample ${item.sample} · ${item.filepath}` }),
         el("div", { class: "mask-head" }, of ? this.asked(names) : "No doubtful region"),
         standing ? el("div", { class: "standing", text: standing }) : null,
         closeUps,
@@ -135,22 +143,24 @@ class MaskBench {
       button("back", "Back", () => this.go(-1)), button("next", "Next", () => this.go(1)), button("undo", "Undo", () => this.undo()),
       actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys" }),
     );
-    this.stage.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+    // The list alone scrolls, never the page.
+    const list = this.stage.querySelector(".region-list");
+    const current = list?.querySelector("[aria-current]");
+    if (current) list.scrollTop = current.offsetTop - list.offsetTop - (list.clientHeight - current.clientHeight) / 2;
     this.live.textContent = `${item.filepath}, region ${card.regions.indexOf(this.region) + 1} of ${of}`;
     const next = this.data.items[this.at + 1];
     const ahead = MASK_LAYERS.filter((name) => this.shown[name]).map((name) => this.layerOf(next?.sample, name));
+    for (const one of card.regions) new Image().src = this.light(one);
     if (next) for (const src of [this.server.image(next.sample, 1024), ...ahead]) new Image().src = src;
   }
 
   asked(names) {
     const { given, suggested } = this.region;
-    const { regions } = this.card;
-    const of = regions.length > 1 ? `Region ${regions.indexOf(this.region) + 1} of ${regions.length}: ` : "";
-    return [el("span", { text: `${of}given as ` }), el("span", { class: "given", text: names[given] }), el("span", { text: ", looks like " }), el("span", { class: "suggested", text: names[suggested] })];
+    return [el("span", { text: "Is this " }), el("span", { class: "given", text: names[given] }), el("span", { text: " or " }), el("span", { class: "suggested", text: names[suggested] }), el("span", { text: "?" })];
   }
 
-  // A region close up with one outline: what was given, or what is suggested.
-  closeUp([x1, y1, x2, y2], name, text) {
+  // A region close up; what lies over the photo is of its shape.
+  closeUp([x1, y1, x2, y2], text, over = null) {
     const { width, height, sample } = this.card;
     const side = Math.min(Math.max(CLOSE * Math.max((x2 - x1) * width, (y2 - y1) * height), LEAST_CLOSE), Math.max(width, height));
     const start = (from, to, length) => Math.max(0, Math.min(length - side, ((from + to) * length - side) / 2));
@@ -158,12 +168,9 @@ class MaskBench {
     const [wide, tall] = [Math.min(side, width), Math.min(side, height)];
     const share = (pixels, of) => `${(100 * pixels) / of}%`;
     const style = `width:${share(width, wide)};height:${share(height, tall)};left:${share(-left, wide)};top:${share(-top, tall)}`;
-    const sources = [this.server.image(sample, 1024), this.layerOf(sample, name)];
-    const frame = `left:${share(x1 * width - left, wide)};top:${share(y1 * height - top, tall)};width:${share((x2 - x1) * width, wide)};height:${share((y2 - y1) * height, tall)}`;
+    const sources = [this.server.image(sample, 1024), ...(over ? [over] : [])];
     return el("figure", {}, [
-      el("span", { class: `close-up ${name}`, style: `aspect-ratio:${wide} / ${tall}` }, [
-        ...sources.map((src) => el("img", { src, alt: "", style, decoding: "sync" })), el("i", { style: frame }),
-      ]),
+      el("span", { class: "close-up", style: `aspect-ratio:${wide} / ${tall}` }, sources.map((src) => el("img", { src, alt: "", style, decoding: "sync" }))),
       el("figcaption", { text }),
     ]);
   }
@@ -198,8 +205,13 @@ class MaskBench {
     else if (decision !== "relabel") this.send(decision);
   }
 
+  light(region) {
+    return this.layerOf(this.card.sample, `region-${region.number}`);
+  }
+
   show(name) {
-    this.shown[name] = !this.shown[name];
+    if (name === "light") this.isLit = !this.isLit;
+    else this.shown[name] = !this.shown[name];
     this.draw();
   }
 
@@ -261,7 +273,7 @@ class MaskBench {
     const others = { back: () => this.go(-1), next: () => this.go(1), undo: () => this.undo(), all: () => this.rest(true), rest: () => this.rest(false) };
     if (key === "?") this.help();
     else if (/^[1-9]$/.test(key) && !this.keymap.isOff) this.look(this.card.regions[Number(key) - 1]?.number);
-    else if (MASK_LAYERS.includes(id)) this.show(id);
+    else if (MASK_LAYERS.includes(id) || id === "light") this.show(id);
     else if (id) (others[id] || (() => this.decide(id)))();
     else return;
     event.preventDefault();

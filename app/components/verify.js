@@ -118,7 +118,7 @@ class Verify {
       return;
     }
     const name = this.data.classNames[item.given];
-    const picture = el("img", { class: "picture", src: this.server.image(item.sample, paneSide()), alt: `Sample ${item.sample}`, "data-testid": "picture" });
+    const picture = el("img", { class: "picture", decoding: "sync", src: this.server.image(item.sample, paneSide()), alt: `Sample ${item.sample}`, "data-testid": "picture" });
     const button = (id, text, action, tone = "") => actionButton(this.keymap.shown(id), text, action, tone, { title: text });
     const digit = (label) => this.keymap.digit(this.data.classNames, label);
     const labels = labelsOf(this.data.classNames);

@@ -16,6 +16,7 @@ __all__ = [
     "judging",
     "other_weights",
     "own_features",
+    "parting",
     "random_looks",
     "regions",
     "statements",

@@ -101,14 +101,20 @@ def move_chart(cells: pd.DataFrame, tones: Tones = LIGHT) -> Any:
     pick = alt.selection_point(name="cell", fields=["given", "right"], toggle=False)
     rows, columns = list(cells.given.unique()), list(cells.right.unique())
     side = max(300, min(620, 80 + 40 * len(rows)))
-    angle = 0 if max(map(len, columns)) <= 3 else -40
+    is_short = max(map(len, columns)) <= 3
+    is_narrow = f"width < {CELL_PX * len(columns)}"
+    # Side by side they would run into each other in narrow columns: there they stand upright.
+    angle: Any = 0 if is_short else alt.expr(f"{is_narrow} ? -90 : -40")
+    upright: dict[str, Any] = {} if is_short else {"labelAlign": "left", "labelBaseline": "middle"}
     text: dict[str, Any] = {"labelColor": tones.quiet, "titleColor": tones.quiet}
     base = alt.Chart(cells).encode(
         x=alt.X(
             "right:N",
             sort=columns,
             title="→ suggested or right label",
-            axis=alt.Axis(orient="top", labelAngle=angle, labelOverlap=False, labelLimit=LABEL_PX, **text),
+            axis=alt.Axis(
+                orient="top", labelAngle=angle, labelOverlap=False, labelLimit=LABEL_PX, **upright, **text
+            ),
         ),
         y=alt.Y(
             "given:N",
@@ -125,22 +131,25 @@ def move_chart(cells: pd.DataFrame, tones: Tones = LIGHT) -> Any:
     )
     layers = [boxes.add_params(pick)]
     if len(columns) <= MOST_DIGITS:
-        # In a narrow window a cell has room for the sum alone.
-        said = alt.expr(f"width < {CELL_PX * len(columns)} ? datum.number : datum.text")
+        # In a narrow cell what people found stands below the suspects.
+        is_double = f"{is_narrow} && datum.found > 0 && datum.suspected > 0"
         digits = base.transform_filter("datum.number > 0").mark_text(
-            text=said, fontSize=SMALL_TEXT, cursor="pointer"
+            text=alt.expr(f"{is_double} ? split(datum.text, ' + ') : datum.text"),
+            dy=alt.expr(f"{is_double} ? -{SMALL_TEXT // 2} : 0"),
+            fontSize=SMALL_TEXT,
+            cursor="pointer",
         )
         layers.append(digits.encode(color=alt.value(tones.ink)))
     # The last name above the columns leans over the edge.
-    beyond = 0 if angle == 0 else round(0.77 * min(LABEL_PX, LETTER_PX * len(columns[-1])))
+    beyond = 0 if is_short else round(0.77 * min(LABEL_PX, LETTER_PX * len(columns[-1])))
     padding = {"left": 5, "top": 5, "right": 5 + beyond, "bottom": 5}
     return alt.layer(*layers).properties(height=side, padding=padding)
 
 
-def given_chart(points: pd.DataFrame) -> Any:
+def given_chart(points: pd.DataFrame, name: str) -> Any:
     """Given numbers against predicted ones, with the line on which both are the same; a point can be picked.
 
-    ``points`` has sample, given, predicted and kind, one of ``KINDS``.
+    ``points`` has sample, given, predicted and kind, one of ``KINDS``; ``name`` is what the numbers are called.
     """
     pick = alt.selection_point(name="point", fields=["sample"], toggle=False)
     low, high = points[["given", "predicted"]].min().min(), points[["given", "predicted"]].max().max()
@@ -148,14 +157,17 @@ def given_chart(points: pd.DataFrame) -> Any:
     same = (
         alt.Chart(pd.DataFrame({"predicted": [low, high], "given": [low, high]}))
         .mark_line(strokeDash=[4, 4], color=OTHER)
-        .encode(x=alt.X("predicted:Q", scale=scale), y=alt.Y("given:Q", scale=scale))
+        .encode(
+            x=alt.X("predicted:Q", scale=scale, title=f"{name}, predicted"),
+            y=alt.Y("given:Q", scale=scale, title=f"{name}, given"),
+        )
     )
     dots = (
         alt.Chart(points)
         .mark_circle(cursor="pointer")
         .encode(
-            x=alt.X("predicted:Q", scale=scale),
-            y=alt.Y("given:Q", scale=scale),
+            x=alt.X("predicted:Q", scale=scale, title=f"{name}, predicted"),
+            y=alt.Y("given:Q", scale=scale, title=f"{name}, given"),
             color=alt.Color(
                 "kind:N",
                 scale=KINDS,
@@ -167,7 +179,7 @@ def given_chart(points: pd.DataFrame) -> Any:
         )
         .add_params(pick)
     )
-    return alt.layer(same, dots).properties(height=LARGE + 100)
+    return alt.layer(same, dots).properties(height=LARGE + 60)
 
 
 def histogram(

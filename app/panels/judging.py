@@ -38,7 +38,7 @@ BLIND_SET = [
 BLIND_MASK = [
     action(KEEP, "It is right", DECISIONS[KEEP].key, "the outline is right", tone=KEEP),
     # A key of its own: W takes a suggestion, and here is none.
-    action(RELABEL, "It is wrong", "i", "the outline is wrong", id="wrong"),
+    action(RELABEL, "It is wrong", "i", "the outline is wrong", id="wrong", tone=RELABEL),
     action(EXCLUDE, "Leave the image out", DECISIONS[EXCLUDE].key, "exclude the image"),
     action(UNSURE, VERDICTS[UNSURE].button, VERDICTS[UNSURE].keys[0], VERDICTS[UNSURE].help),
 ]

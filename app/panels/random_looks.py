@@ -1,49 +1,114 @@
-"""Labels drawn at random on the pages of masks and of numbers: the draw, and what its verdicts say."""
+"""Labels drawn at random: the offer of a first draw, and on the pages of other kinds what its verdicts say."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
 import streamlit as st
 
+from app.panels import statements as panel
+from app.panels import worst
+from app.server import encoded_picture, outlined_picture
+from app.session import readers
 from app.session.failures import shown
-from app.session.words import plain
+from app.session.words import plain, plural
 from auditor import kind
 from auditor.catalog.records import Audit, Dataset
+from auditor.ground.numbers import number_text
+from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
 from auditor.ground.wording import percent
 from auditor.results import statements
 from auditor.review import blind, drawing
 
-WHY = (
-    "Labels chosen at random and checked without seeing the suggestion tell it: with an interval, and with a "
-    "promise how many suspects are false."
-)
+WHY = "Look at pictures chosen at random and say of each whether its label is right."
+WHY_NUMBER = "Look at pictures chosen at random and type the number that you see."
+EXAMPLES = 6
+"""Pictures of the set above the question."""
+SECONDS = 3
+"""Of a person for one label, as the offer reckons."""
 
 
-def offer(dataset: Dataset) -> None:
-    """Ask for a random sample, of numbers with its tolerance; nothing where every label was drawn."""
-    most = drawing.next_size(dataset.id)
+def offer(dataset: Dataset, choose_purpose: Callable[[int], str] | None = None) -> None:
+    """The first draw: pictures of the set, how many to look at, and beside it what so many tell.
+
+    Nothing where every label was drawn. ``choose_purpose`` asks for the purpose of a draw of that size.
+    """
+    most = drawing.num_left(dataset.id)
     if not most:
         return
-    with st.form("random_draw", width=560):
-        labels = kind.of(dataset)
-        st.subheader(f"How many {labels.words} are wrong?", anchor=False)
-        st.write(WHY)
-        size = st.number_input("Samples to check", 1, value=most)
-        tolerance = None
-        if labels.needs_tolerance:
-            tolerance = st.number_input(
-                "Tolerance",
-                0.0,
-                value=drawing.tolerance_of(dataset.id),
-                format="%.6g",
-                placeholder="for example 0.5",
-                help="A given number is wrong where it is farther than this from the one that you see. All samples "
-                "of a dataset have the same.",
+    labels = "labels" if dataset.task == CLASSIFICATION else kind.of(dataset).words
+    with st.container(border=True, key="random_offer"):
+        st.header(f"How many {labels} are wrong?", anchor=False)
+        st.write(WHY_NUMBER if dataset.task == REGRESSION else WHY)
+        _examples(dataset)
+        form, buys = st.columns(2, gap="large")
+        with form:
+            size, tolerance = _ask(dataset, most)
+            is_started = st.button("Start", type="primary", key="verify_draw", width=220)
+            minutes = plural(max(1, round(SECONDS * size / 60)), "minute")
+            st.caption(f"At {SECONDS} seconds each: about {minutes}.")
+            purpose = drawing.usual_purpose(dataset.name, size)
+            if choose_purpose is not None:
+                with st.expander("What else they shall tell"):
+                    purpose = choose_purpose(size)
+            if is_started:
+                with shown():
+                    drawing.draw(dataset.name, size, purpose=purpose, tolerance=tolerance)
+                    st.rerun()
+        with buys:
+            panel.before_draw(size=size, labeled=most, words_of_labels=labels)
+
+
+def _examples(dataset: Dataset) -> None:
+    """Some of the set as they were given: with their class, their outlines or, from low to high, their number."""
+    if dataset.task not in (SEGMENTATION, REGRESSION):
+        worst.draw_some(dataset, EXAMPLES)
+        return
+    order = np.arange(dataset.num_samples)
+    given = readers.given_numbers(dataset) if dataset.task == REGRESSION else None
+    if given is not None:
+        order = np.argsort(given, kind="stable")[: np.isfinite(given).sum()]
+    spread = np.unique(np.linspace(0, max(0, len(order) - 1), min(EXAMPLES, len(order))).astype(int))
+    with st.container(horizontal=True, gap="small", key=f"pictures_some_{dataset.id}"):
+        for sample in order[spread].tolist():
+            number = "" if given is None else number_text(float(given[sample]))
+            st.image(
+                outlined_picture(dataset, sample, worst.SIDE)
+                if given is None
+                else encoded_picture(dataset.id, sample, worst.SIDE),
+                caption=f":orange[{plain(number)}]" if number else None,
+                alt=f"Sample {sample}{f': {number}' if number else ', with its outlines'}",
+                width="stretch",
             )
-        if st.form_submit_button("Choose at random and start", type="primary"):
-            with shown():
-                purpose = drawing.usual_purpose(dataset.name, int(size))
-                drawing.draw(dataset.name, int(size), purpose=purpose, tolerance=tolerance)
-                st.rerun()
+
+
+def _ask(dataset: Dataset, most: int) -> tuple[int, float | None]:
+    """Samples to check, and of numbers the tolerance."""
+    size = st.number_input(
+        "Pictures to check",
+        1,
+        most,
+        min(most, drawing.next_size(dataset.id)),
+        step=10,
+        key="verify_size",
+        width=220,
+        help="A list of suspects cannot tell: its pictures are not chosen at random.",
+    )
+    tolerance = None
+    if kind.of(dataset).needs_tolerance:
+        tolerance = st.number_input(
+            "Tolerance",
+            0.0,
+            value=drawing.tolerance_of(dataset.id),
+            format="%.6g",
+            placeholder="for example 0.5",
+            key="verify_tolerance",
+            width=220,
+            help="A given number is wrong where it is farther than this from the one that you see. All samples "
+            "of a dataset have the same.",
+        )
+    return int(size), tolerance
 
 
 def known(dataset: Dataset, audit: Audit) -> None:

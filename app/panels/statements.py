@@ -22,6 +22,8 @@ from auditor.statistics import MoreRows, NoiseRate, Promise, first_interval, noi
 CURVE = tuple(sorted({0.02, 0.03, 0.07, 0.15, 0.30, *LEVELS}))
 """Levels at which the curve of promises is computed; those of ``LEVELS`` carry their figures."""
 RATE_HEIGHT, CURVE_HEIGHT, LOOKS_HEIGHT = 170, 300, 230
+NONE_BELOW = 0.0005
+"""A share that is written as 0 % or as less than 0.1 %."""
 LOOKS, USUAL_SHARE = 20, 0.1
 """The fewest looks that a draw is compared with, and the share of wrong labels in that picture."""
 
@@ -45,7 +47,7 @@ def so_far(dataset: Dataset, audit: Audit | None, *, judged: int) -> None:
         )
 
 
-def before_draw(*, size: int, labeled: int) -> None:
+def before_draw(*, size: int, labeled: int, words_of_labels: str) -> None:
     """Draw what a draw of this size would tell, beside some others, as intervals around a usual share.
 
     Of a draw of all pictures, say that it leaves nothing to guess.
@@ -64,9 +66,11 @@ def before_draw(*, size: int, labeled: int) -> None:
         "point": [None] * len(sizes),
         "opacity": [1.0 if one == size else 0.45 for one in sizes],
     }
-    st.subheader("What this many pictures tell", anchor=False)
-    st.caption(
-        f"If {words.percent(USUAL_SHARE)} of the labels were wrong.",
+    of_size = seen[sizes.index(size)]
+    share, pictures = words.percent(USUAL_SHARE), words.plural(size, "picture", "tell")
+    st.subheader(
+        f"If {share} of the {words_of_labels} are wrong, {pictures} {words.interval(of_size.low, of_size.high)}",
+        anchor=False,
         help="Exact intervals at 95 % for labels chosen with the same chance each. More pictures make them "
         "narrower; those taken from the most suspicious say more about the list of suspects.",
     )
@@ -79,15 +83,38 @@ def picture(dataset: Dataset, audit: Audit | None, next_step: Callable[[], None]
     ``next_step`` draws what to do with it, below the interval.
     """
     standing, rate = _standing(dataset, audit)
-    perhaps = "" if rate.kind == "interval" else "Perhaps "
     with st.container(border=True, key="verify_picture"):
-        st.subheader(f"{perhaps}{words.interval(rate.low, rate.high)} of the labels are wrong", anchor=False)
+        with st.container(key="huge_verify"):
+            st.markdown(_plainly(rate))
+        if standing is not None:
+            _kept(standing)
         st.caption(f"{words.plural(judged, 'random sample')} checked.", help=plain(rate.sentence))
         _rate(dataset, standing, rate)
         next_step()
     if standing is not None:
         with st.expander("What is promised about the list of suspects"):
             _promises(standing)
+
+
+def _plainly(rate: NoiseRate) -> str:
+    """``Between 3.1 % and 5.4 % of the labels are wrong``; of no low end, ``At most 5.4 %``. Shares are bold."""
+    low, high = f"**{words.percent(rate.low)}**", f"**{words.percent(rate.high)}**"
+    said = f"at most {high}" if rate.low < NONE_BELOW else f"between {low} and {high}"
+    said = said if rate.kind == "interval" else f"perhaps {said}"
+    return f"{said[0].upper()}{said[1:]} of the labels are wrong"
+
+
+def _kept(standing: Standing) -> None:
+    """Say the promise about the longest part of the list of suspects, if any is kept."""
+    kept = {q: one for q, one in statements.promises(standing).items() if one.is_kept}
+    if kept:
+        q, promise = max(kept.items(), key=lambda one: (one[1].num_flags, -one[0]))
+        top = words.plural(promise.num_flags, "top suspect")
+        st.subheader(
+            f"On average at least {words.percent(1 - q)} of the {top} are really wrong",
+            anchor=False,
+            help=plain(promise.sentence),
+        )
 
 
 def _rate(dataset: Dataset, standing: Standing | None, rate: NoiseRate) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pandas as pd
 import streamlit as st
 
-from app.panels import charts, class_changes
+from app.panels import charts, class_changes, worst
+from app.server import encoded_picture
 from app.session import readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
@@ -15,6 +18,8 @@ from auditor.results import queues, statements
 from auditor.statistics import Interval, NoiseRate, shared_sentence
 
 MOST_PAIRS = 12
+PICTURED, PICTURES = 4, 5
+"""Of the most frequent pairs so many show pictures, and how many."""
 MOST_LISTED = 5_000
 KINDS_OF_COPIES = (
     "Kinds of copies: exact has the same pixels, near has nearly the same ones, features was proposed by a "
@@ -51,7 +56,7 @@ def draw_figures(dataset: Dataset, said: statements.Statements) -> None:
     )
 
 
-def draw_matrix(dataset: Dataset, moves: list[statements.Move]) -> None:
+def draw_matrix(dataset: Dataset, audit: Audit, moves: list[statements.Move]) -> None:
     """Wrong and suspected labels by pair of classes; a chosen cell leads to its suspects."""
     names = dataset.names_of_today
     if not moves:
@@ -59,10 +64,13 @@ def draw_matrix(dataset: Dataset, moves: list[statements.Move]) -> None:
         return
     matrix, pairs = st.columns([1.9, 1], gap="large")
     with pairs:
-        draw_pairs(dataset.class_names, moves)
+        draw_pairs(dataset, audit, moves)
     with matrix:
         left_out = " Classes without any are left out." if len(dataset.classes) > charts.MOST_CLASSES else ""
-        st.caption(f"Suspects + labels that people found wrong (✓). A cell leads to its suspects.{left_out}")
+        st.caption(
+            "A number: suspects to check. ✓: labels that people found wrong. A cell leads to its suspects."
+            + left_out
+        )
         seen = st.altair_chart(
             charts.move_chart(charts.move_cells(moves, names), charts.tones()),
             on_select="rerun",
@@ -75,31 +83,46 @@ def draw_matrix(dataset: Dataset, moves: list[statements.Move]) -> None:
         state.open_suspects(given=given, suggested=None if given == right else right)
 
 
-def draw_pairs(names: list[str], moves: list[statements.Move]) -> None:
-    """The most frequent confusions as buttons, which a keyboard reaches too."""
-    st.caption("The most frequent: given label → suggested or right one.")
+def draw_pairs(dataset: Dataset, audit: Audit, moves: list[statements.Move]) -> None:
+    """The most frequent confusions as buttons, which a keyboard reaches too; below the first some suspects."""
+    names = dataset.class_names
+    st.caption("The most frequent: :orange[given label] → :blue[suggested or right one].")
     with st.container(gap="xxsmall", key="classes_pairs"):
-        for move in moves[:MOST_PAIRS]:
+        for place, move in enumerate(moves[:MOST_PAIRS]):
             if st.button(
-                f"**{plain(names[move.given])} → {plain(names[move.right])}** &ensp;{said_of(move)}",
+                f":orange[**{plain(names[move.given])}**] → :blue[**{plain(names[move.right])}**]"
+                f" &ensp;{said_of(move)}",
                 key=f"classes_pair_{move.given}_{move.right}",
                 type="tertiary",
             ):
                 state.open_suspects(given=move.given, suggested=move.right)
+            if place < PICTURED and move.suspected:
+                draw_worst(dataset, audit, move)
+
+
+def draw_worst(dataset: Dataset, audit: Audit, move: statements.Move) -> None:
+    """The worst suspects of a pair of classes, small."""
+    waiting = {"issues": True, "undecided": True, "given": move.given, "suggested": move.right}
+    with st.container(horizontal=True, key=f"pictures_mini_pair_{move.given}_{move.right}"):
+        for sample in readers.first_of(audit, queues.suspect_filter(waiting, audit), PICTURES):
+            st.image(
+                encoded_picture(dataset.id, sample, worst.SMALL), alt=f"Sample {sample}", width="stretch"
+            )
 
 
 def said_of(move: statements.Move) -> str:
-    """``3 found, 12 suspected; 5 to 20 in all``, without what is zero or unknown."""
-    numbers = ((move.found, "found"), (move.suspected, "suspected"))
-    said = ", ".join(f"{words.count(number)} {what}" for number, what in numbers if number)
+    """``12 suspects · 3 ✓ · 5 to 20 in all``, without what is zero or unknown."""
+    parts = [words.plural(move.suspected, "suspect")] * bool(move.suspected)
+    parts += [f"{words.count(move.found)} ✓"] * bool(move.found)
     if move.interval is not None:
-        said += "; {} to {} in all".format(*map(words.count, move.interval))
-    return said
+        parts.append("{} to {} in all".format(*map(words.count, move.interval)))
+    return " · ".join(parts)
 
 
 def suspects_by_class(audit: Audit, **narrowed: object) -> pd.Series:
-    """Suspects by given label, as the queue that a row leads to counts them."""
-    pairs = readers.pair_counts(audit, queues.suspect_filter({"issues": True, **narrowed}, audit))
+    """Suspects that nobody has checked by given label, as the queue that a row leads to counts them."""
+    waiting = {"issues": True, "undecided": True, **narrowed}
+    pairs = readers.pair_counts(audit, queues.suspect_filter(waiting, audit))
     return pairs.groupby("given_label")["count"].sum()
 
 
@@ -116,13 +139,16 @@ def draw_classes(
     ``is_guess``: nothing verified says how likely a label is wrong, so no sum of that is shown.
     """
     st.subheader("Each class", anchor=False)
-    suspects = suspects_by_class(audit)
+    suspects, found = suspects_by_class(audit), Counter[int]()
+    for move in said.moves:
+        found[move.given] += move.found
     table = pd.DataFrame(
         {
             "class": [dataset.class_names[row.label] for row in said.classes],
             "samples": [row.num_samples for row in said.classes],
-            "trust": [trust[row.label] for row in said.classes],
             "suspects": [suspects.get(row.label, 0) for row in said.classes],
+            "found wrong": [found[row.label] for row in said.classes],
+            "trust": [trust[row.label] for row in said.classes],
             "may be wrong": [row.expected_wrong for row in said.classes],
             "share": [100 * row.expected_wrong / max(1, row.num_samples) for row in said.classes],
             "verified share": [_verified(row.interval) for row in said.classes],
@@ -131,7 +157,9 @@ def draw_classes(
     )
     table = table.drop(columns=list(OF_PROBABILITY)) if is_guess else table
     if is_long := len(table) > charts.MOST_CLASSES:
-        table = table[(table.suspects > 0) | (table.note != "")].sort_values("suspects", ascending=False)
+        table = table[(table.suspects > 0) | (table["found wrong"] > 0) | (table.note != "")].sort_values(
+            "suspects", ascending=False
+        )
     note = st.column_config.TextColumn("cannot be judged because", width="large")
     chosen = st.dataframe(
         table,
@@ -142,6 +170,7 @@ def draw_classes(
         height="auto" if is_long else "content",
         column_config={
             "samples": st.column_config.NumberColumn(width=75),
+            "found wrong": st.column_config.NumberColumn("found wrong ✓", width=115),
             "trust": st.column_config.BarChartColumn(
                 "trust, from none to full",
                 help="How the labels of the class spread over trust: bars on the left are doubted labels. "
@@ -151,7 +180,9 @@ def draw_classes(
                 y_max=max((max(row) for row in trust), default=1.0),
                 color=charts.MARKED,
             ),
-            "suspects": st.column_config.NumberColumn(width=80),
+            "suspects": st.column_config.NumberColumn(
+                width=80, help="Labels that nobody has checked, as in the matrix."
+            ),
             "may be wrong": st.column_config.NumberColumn(format="%.1f", width=115),
             "share": SHARE_BAR,
             "verified share": st.column_config.TextColumn(width=115)
@@ -233,7 +264,7 @@ class_changes.draw(dataset, audit, bar)
 with shown():
     found = readers.findings(audit)
     said = found.said
-    draw_matrix(dataset, said.moves)
+    draw_matrix(dataset, audit, said.moves)
     draw_figures(dataset, said)
     is_guess = audit.summary.error_probability_is_guess
     draw_classes(dataset, audit, said, found.trust_by_class.tolist(), is_guess=is_guess)

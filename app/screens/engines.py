@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
-from app.panels import charts, contradicted, curves, worst
+from app.panels import charts, contradicted, curves, parting
 from app.session import readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
@@ -37,8 +37,6 @@ ADDRESSES = {
 MOST_ROWS = 10_000  # a distribution over epochs is drawn from so many rows
 FEW_ENGINES, MATRIX_FEW = 3, 340
 """Up to so many engines the matrix is that wide, in pixels: as wide as its column it would be blown up."""
-PARTED = 16
-"""Samples shown on which the engines are furthest apart."""
 
 
 @dataclass(frozen=True)
@@ -81,14 +79,6 @@ def draw_agreement(dataset: Dataset, view: View) -> None:
     names, correlations = summary.witnesses, summary.rank_correlations
     weights = summary.weights or {}
     said = pooled_sentence(weights, names) if weights else titled(summary.trust_sentence, view)
-    st.subheader(
-        "Agreement",
-        anchor=False,
-        help=plain(
-            "Rank correlation of every two engines over all labels, from −1 to 1, and the weight of each in the "
-            "pool."
-        ),
-    )
     if not correlations or len(names) < 2:
         st.write(
             "One engine speaks. With two or more, this page shows how alike they rank and where they part."
@@ -98,7 +88,10 @@ def draw_agreement(dataset: Dataset, view: View) -> None:
     with st.container(key="engines_agreement"):
         matrix, words_of_it = st.columns([3, 2], gap="large")
     with words_of_it:
-        st.markdown(plain(said))
+        st.markdown(
+            plain(said),
+            help="The numbers of the matrix are rank correlations of two engines over all labels, from −1 to 1.",
+        )
         contradicted.draw(dataset, view.audit, view.titles, view.table)
         choose_runs(view)
     matrix.altair_chart(
@@ -147,37 +140,6 @@ def choose_runs(view: View) -> None:
         with st.spinner("Ranking again …"), shown():
             settle.hear(audit.id, alone=not wanted)
         st.rerun()
-
-
-def draw_parting(dataset: Dataset, view: View) -> None:
-    """The samples on which the engines' places for the label lie furthest apart."""
-    engines = len(view.audit.summary.witnesses)
-    parted = readers.most_parted(view.audit, engines, PARTED)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.subheader("Where the engines part", anchor=False, width="stretch")
-        if not parted.empty and st.button(
-            "Review where the engines disagree",
-            key="engines_disagree",
-            icon=":material/rule:",
-            type="primary",
-        ):
-            state.open_suspects(agreement=-1)
-    if parted.empty:
-        st.write("All engines agree on every label.")
-        return
-    # Of two engines that part it is always one.
-    counted = (
-        f", and how many of the {engines} predict another label than the given one" if engines > 2 else ""
-    )
-    st.caption(f"Given → suggested label{counted}.")
-    names, columns = dataset.class_names, ["sample_id", "given_label", "suggested_label", "agreement"]
-    rows = parted[columns].astype(int).to_numpy().tolist()
-    seen = [
-        (sample, words.class_name(names, given), words.class_name(names, suggested))
-        for sample, given, suggested, _ in rows
-    ]
-    notes = [f"{number} of {engines}" for *_, number in rows] if engines > 2 else None
-    worst.row(dataset, seen, key="engines_parted", notes=notes)
 
 
 def legend(*entries: tuple[str, str]) -> None:
@@ -333,8 +295,13 @@ with shown():
     )
     if len(audit.summary.witnesses) > 1:
         with st.container(key="engines_part"):
-            draw_parting(dataset, view)
-    draw_agreement(dataset, view)
+            parting.draw(dataset, view.audit, view.table)
+    with st.expander(
+        "How alike the engines are, and the weight of each",
+        icon=":material/grid_on:",
+        expanded=len(audit.summary.witnesses) < 2,
+    ):
+        draw_agreement(dataset, view)
     fold = st.expander(
         "Curves of each engine", key="engines_curves", icon=":material/show_chart:", on_change="rerun"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ import pandas as pd
 import streamlit as st
 
 from app import components
-from app.panels import charts, downloads, fiftyone, judging, random_looks
+from app.panels import charts, downloads, fiftyone, judging, random_looks, worst
+from app.server import encoded_picture
 from app.session import readers, sign_in, state
 from app.session.access import OWNER
 from app.session.failures import shown
@@ -28,6 +29,8 @@ MOST_POINTS = 2_000
 """Of the numbers that are no suspects, in the chart."""
 ALIKE = 4
 """Samples beside each number to compare with."""
+ALONG = 8
+"""Trusted samples from the lowest to the highest number."""
 SUSPECTS, SAMPLE, DONE = "Suspects", "Random sample", "Checked"
 
 
@@ -66,6 +69,18 @@ def asked(dataset: Dataset, audit: Audit, row: dict[Hashable, Any]) -> dict[str,
     }
 
 
+def along_the_scale(dataset: Dataset, audit: Audit, apart_from: Collection[int] = ()) -> dict[str, Any]:
+    """Trusted samples from the lowest to the highest given number, none of ``apart_from``, to compare with."""
+    table = readers.score_table(audit)
+    rows = table.sample_id.to_numpy()[~table.is_label_issue.to_numpy(dtype=bool)]
+    given = readers.given_numbers(dataset)
+    rows = rows[np.isfinite(given[rows]) & ~np.isin(rows, list(apart_from))]
+    places = np.linspace(given[rows].min(), given[rows].max(), ALONG) if len(rows) else np.empty(0)
+    found = dict.fromkeys(int(rows[np.abs(given[rows] - one).argmin()]) for one in places)
+    samples = [(one, number_text(float(given[one]))) for one in found]
+    return {"kind": "scale", "title": f"{dataset.class_names[0]}, from low to high", "samples": samples}
+
+
 def points(dataset: Dataset, audit: Audit) -> pd.DataFrame:
     """sample, given, predicted and kind of numbers, to draw: every suspect, and others evenly spread."""
     table = readers.score_table(audit)
@@ -89,10 +104,20 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
     with st.container(key="numbers_beside"):
         bench, beside = st.columns([2.6, 1], gap="medium")
     with beside:
-        st.subheader("Given against predicted", anchor=False)
-        chart = charts.given_chart(points(dataset, audit))
+        name = dataset.class_names[0]
+        st.subheader(
+            "Given against predicted",
+            anchor=False,
+            help=f"{plain(statements.noise_rate_now(audit).sentence)} Click on a point to see its picture.",
+        )
+        chart = charts.given_chart(points(dataset, audit), name)
         chosen = st.altair_chart(chart, on_select="rerun", key="numbers_points", selection_mode="point")
-        st.caption(f"{plain(statements.noise_rate_now(audit).sentence)} Click on a point to see its picture.")
+        scale = along_the_scale(dataset, audit)
+        st.markdown(f"**{plain(scale['title'])}**")
+        with st.container(horizontal=True, key="pictures_mini_scale"):
+            for sample, number in scale["samples"]:
+                picture = encoded_picture(dataset.id, sample, worst.SMALL)
+                st.image(picture, caption=plain(number), alt=f"Sample {sample}: {number}", width="stretch")
     wanted = state.asked_sample(dataset)
     picked = [one["sample"] for one in chosen["selection"]["point"]] or ([] if wanted is None else [wanted])
     if picked:
@@ -116,9 +141,11 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
 
 def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:
     """Judge randomly drawn samples without a look at what is given or suggested."""
-    if not blind.pending(dataset.id):
+    pending = blind.pending(dataset.id)
+    if not pending:
         random_looks.offer(dataset)
-    question = {"question": "What is the right number?", "number": None}
+    scale = along_the_scale(dataset, audit, {sample for _, sample in pending})
+    question = {"question": f"What number for {dataset.class_names[0]}?", "number": None, "alike": [scale]}
     judging.blind(dataset, reviewer, judging.BLIND_NUMBER, lambda _: question)
     random_looks.known(dataset, audit)
 

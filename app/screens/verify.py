@@ -25,38 +25,19 @@ def choose_purpose(dataset: Dataset, key: str, size: int) -> str:
     if drawing.usual_purpose(dataset.name, drawing.FIRST_SIZE) == RATE:
         return RATE
     says = {
-        PROMISES: "how clean the list of suspects is: most come from its top, and about every second one is wrong",
-        RATE: "how many labels are wrong in all: each label has the same chance",
+        PROMISES: "How clean the list of suspects is: most pictures come from its top",
+        RATE: "Only how many labels are wrong: each has the same chance",
     }
     first = list(says).index(drawing.usual_purpose(dataset.name, size))
-    chosen = st.radio("What they shall tell", list(says), first, format_func=says.__getitem__, key=key)
+    chosen = st.radio(
+        "What they shall tell",
+        list(says),
+        first,
+        format_func=says.__getitem__,
+        key=key,
+        label_visibility="collapsed",
+    )
     return str(chosen)
-
-
-def offer_draw(dataset: Dataset) -> None:
-    """The first draw, with the reason for it, and beside it what so many pictures tell."""
-    form, buys = st.columns([3, 2], gap="large")
-    with form.container(border=True, key="verify_offer"):
-        st.subheader("How many labels are wrong?", anchor=False)
-        st.write(random_looks.WHY)
-        labeled = drawing.num_left(dataset.id)
-        size = st.number_input(
-            "Pictures to check",
-            1,
-            max(1, labeled),
-            min(max(1, labeled), drawing.next_size(dataset.id)),
-            step=10,
-            key="verify_size",
-            width=220,
-            help="A list of suspects cannot tell: its pictures are not chosen at random.",
-        )
-        purpose = choose_purpose(dataset, "verify_purpose", int(size))
-        if st.button("Start", type="primary", key="verify_draw"):
-            drawing.draw(dataset.name, int(size), purpose=purpose)
-            st.rerun()
-    if labeled:
-        with buys:
-            statements.before_draw(size=int(size), labeled=labeled)
 
 
 def next_step(dataset: Dataset, audit: Audit | None) -> None:
@@ -102,7 +83,7 @@ audit = state.chosen_audit(dataset)
 drawn = drawing.num_drawn(dataset.id)
 if not drawn:
     with shown():
-        offer_draw(dataset)
+        random_looks.offer(dataset, lambda size: choose_purpose(dataset, "verify_purpose", size))
     st.stop()
 reviewer = state.reviewer()
 pending = blind.pending(dataset.id)

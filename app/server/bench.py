@@ -21,7 +21,7 @@ from auditor.catalog.records import Audit
 from auditor.ground.errors import AuditorError, CatalogError, NotFoundError, ReviewError
 from auditor.ground.settings import Settings, settings
 from auditor.ground.vocabulary import CLASSIFICATION, DISPUTED, RULING
-from auditor.ground.wording import evidence, odds_of_suggestion, odds_of_wrong, percent
+from auditor.ground.wording import evidence, odds_of_suggestion, odds_of_wrong
 from auditor.pictures import cache
 from auditor.results import arrays, new_classes, queues, ranking
 from auditor.results import progress as review_progress
@@ -32,6 +32,8 @@ MOST_DRAWN = 60_000
 MOST_IN_VIEW = 200_000
 """Points of the part of a map that is in view, which follow them."""
 Box = tuple[float, float, float, float]
+DOUBTFUL = 2 / 3
+"""A suspect less likely wrong than this is not ticked on a card: it waits for a look of its own."""
 EXEMPLARS = 6
 LEAST_ON_CARD, MOST_ON_CARD = 3, 24
 """Suspects of one pair of classes on a card: fewer come on one of mixed pairs, more on a further card."""
@@ -410,8 +412,8 @@ def _suggestion_is_guess(audit: Audit) -> bool:
     return not audit.summary.suggestion_is_calibrated
 
 
-def _odds(row: Mapping[Any, Any], audit: Audit) -> dict[str, str]:
-    """Return how likely the label is wrong, long and short, and its suggestion right.
+def _odds(row: Mapping[Any, Any], audit: Audit) -> dict[str, Any]:
+    """Return how likely the label is wrong, long and short, and its suggestion right; and whether that is not much.
 
     Shares where verified rows calibrate them, else words.
     """
@@ -419,13 +421,15 @@ def _odds(row: Mapping[Any, Any], audit: Audit) -> dict[str, str]:
     found = {
         "odds": "",
         "oddsShort": "",
+        "isDoubtful": False,
         "suggestedOdds": odds_of_suggestion(suggested, is_guess=_suggestion_is_guess(audit)),
     }
     if share is None or math.isnan(share):
         return found
     is_guess = _is_guess(audit)
-    short = evidence(share) if is_guess else f"{percent(share)} wrong"
-    return found | {"odds": odds_of_wrong(share, is_guess=is_guess), "oddsShort": short}
+    said = odds_of_wrong(share, is_guess=is_guess)
+    short = evidence(share) if is_guess else said
+    return found | {"odds": said, "oddsShort": short, "isDoubtful": not is_guess and share < DOUBTFUL}
 
 
 def _item(row: Mapping[Any, Any], review_ids: Mapping[int, int], audit: Audit) -> dict[str, Any]:

@@ -41,6 +41,10 @@ OF_CLASSES = np.array(
     np.uint8,
 )
 """(256, 3) a colour for each class of a mask: hues a golden section apart, so that neighbours differ most."""
+REGION = "region-"
+"""Before the number of a region: a veil lies over all but that one."""
+VEIL, EDGE = (58, 66, 78, 185), (255, 255, 255, 255)
+"""Colours (RGBA) beyond the region and of its border; the veil is grey, for photos may be dark themselves."""
 DRAWN_SIDE = 720
 """Pixels that an outline is drawn at, at least."""
 MOST_ALPHA = 102
@@ -48,13 +52,15 @@ MOST_ALPHA = 102
 
 
 def layer(audit_id: int, sample_id: int, name: str) -> bytes:
-    """A transparent PNG of the shape of the picture: outlines of the given or suggested classes, doubt in red, or
-    the given classes in their colours.
+    """A transparent PNG of the shape of the picture: outlines of the given or suggested classes, doubt in red, the
+    given classes in their colours, or, of ``region-3``, a veil over all but that region.
 
     Raises:
         NotFoundError: no such audit, sample or layer.
     """
     dataset, sample = _sample(audit_id, sample_id)
+    if name.startswith(REGION):
+        return _png(_spotlight(dataset, audit_id, sample, name.removeprefix(REGION)))
     found = mask_verdicts(audit_id)
     given = _inner(np.asarray(given_masks(dataset)[sample_id]), sample)
     if name == DOUBT:
@@ -74,9 +80,27 @@ def layer(audit_id: int, sample_id: int, name: str) -> bytes:
         raise NotFoundError(f"There is no layer {name!r}; there are {', '.join(LAYERS)}.")
     pixels = np.zeros((*alpha.shape, 4), np.uint8)
     pixels[..., :3], pixels[..., 3] = OF_CLASSES[given] if name == CLASSES else COLOURS[name], alpha
+    return _png(pixels)
+
+
+def _png(pixels: NDArray[np.uint8]) -> bytes:
     stream = io.BytesIO()
     Image.fromarray(pixels).save(stream, "PNG", compress_level=1)
     return stream.getvalue()
+
+
+def _spotlight(dataset: Dataset, audit_id: int, sample: Sample, number: str) -> NDArray[np.uint8]:
+    """(H, W, 4) a white line around one region and a veil beyond it."""
+    regions = {str(one.number): one for one in regions_of(dataset, audit_id, sample.sample_id)}
+    if number not in regions:
+        raise NotFoundError(f"Sample {sample.sample_id} has no region {number!r}; it has {len(regions)}.")
+    inside = _inner(regions[number].pixels, sample)
+    inside = _larger(inside, max(1, -(-DRAWN_SIDE // max(inside.shape))))
+    edge = _near(inside, 2) & ~inside
+    pixels = np.zeros((*inside.shape, 4), np.uint8)
+    pixels[~inside] = VEIL
+    pixels[edge] = EDGE
+    return pixels
 
 
 def outlined_picture(
@@ -190,7 +214,7 @@ def _inner(square: NDArray[Any], sample: Sample) -> NDArray[Any]:
     return square[top : top + height, left : left + width]
 
 
-def _larger(values: NDArray[np.uint8], times: int) -> NDArray[np.uint8]:
+def _larger(values: NDArray[Any], times: int) -> NDArray[Any]:
     return values.repeat(times, 0).repeat(times, 1)
 
 
@@ -208,9 +232,11 @@ def _outline(classes: NDArray[np.uint8]) -> NDArray[np.bool_]:
 def _near(there: NDArray[np.bool_], pixels: int) -> NDArray[np.bool_]:
     """``there`` and all that is at most so many pixels beside it."""
     found = there.copy()
-    for axis in (0, 1):
+    for _ in range(pixels):
         wide = found.copy()
-        for shift in range(1, pixels + 1):
-            wide |= np.roll(found, shift, axis) | np.roll(found, -shift, axis)
-        found = wide
+        wide[1:] |= found[:-1]
+        wide[:-1] |= found[1:]
+        found = wide.copy()
+        found[:, 1:] |= wide[:, :-1]
+        found[:, :-1] |= wide[:, 1:]
     return found

@@ -172,9 +172,28 @@ def pair_counts(audit: Audit, where: scores.SuspectFilter) -> pd.DataFrame:
     return _pair_counts(settings().home, audit.id, queues.scores_version(audit), newest, where)
 
 
+def first_of(audit: Audit, where: scores.SuspectFilter, number: int) -> list[int]:
+    """The most suspicious samples of a queue, at most ``number``; read after every decision."""
+    newest = ask(reviews.newest, audit.dataset_id)
+    return _first_of(settings().home, audit.id, queues.scores_version(audit), newest, where, number)
+
+
 def reviewers(row: Dataset) -> list[str]:
     """Everybody who decided something, by name."""
     return ask(reviews.reviewers, row.id)
+
+
+@st.cache_data(max_entries=64, show_spinner=False, hash_funcs={scores.SuspectFilter: repr})
+def _first_of(
+    home: Path,  # noqa: ARG001
+    audit_id: int,
+    version: str,  # noqa: ARG001
+    newest: int,  # noqa: ARG001
+    where: scores.SuspectFilter,
+    number: int,
+) -> list[int]:
+    page = ask(scores.page, ask(audits.get, audit_id), where, limit=number)
+    return [int(one) for one in page.sample_id]
 
 
 @st.cache_data(max_entries=32, show_spinner=False, hash_funcs={scores.SuspectFilter: repr})

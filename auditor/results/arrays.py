@@ -443,16 +443,22 @@ def headlines(
         labels: by sample_id, (given, suggested) label, -1 = none.
         class_names: by class.
     """
+    said = votes(audit, list(labels))
+    return {i: headline(given, said[i], class_names, suggested) for i, (given, suggested) in labels.items()}
+
+
+@folders.checked_once()
+def votes(audit: Audit, samples: Sequence[int]) -> dict[int, list[tuple[str, int]]]:
+    """By sample, (title, class that it predicts, -1 = none) of every engine and model that speaks in an audit.
+
+    Raises:
+        NotFoundError: an engine's arrays are gone.
+    """
     voters = [
         (describe(audit.id, name)["title"], pred_probs(audit.id, name)) for name in engines_of(audit.id)
     ]
     voters += own_models.heard_by(audit).items()
-    return {
-        i: headline(
-            given, [(name, predicted_label(probs[i])) for name, probs in voters], class_names, suggested
-        )
-        for i, (given, suggested) in labels.items()
-    }
+    return {i: [(name, predicted_label(probs[i])) for name, probs in voters] for i in samples}
 
 
 def _verdict(audit: Audit, engine: str, sample_id: int, given: int, class_names: list[str]) -> EngineVerdict:

@@ -95,6 +95,15 @@ def test_masks__from_the_import_to_cleaned_pngs(
     open_page(page, server, "masks?dataset=shapes")
     first = in_view(page)
     assert first in WRONG
+    page.locator(".over.light").wait_for(timeout=WAIT_MS)  # one region in the light
+    page.keyboard.press("h")
+    page.locator(".over.light").wait_for(state="detached", timeout=WAIT_MS)
+    page.keyboard.press("h")
+    page.set_viewport_size({"width": 390, "height": 844})
+    bar = page.get_by_role("toolbar", name="Verdict").bounding_box(timeout=WAIT_MS)
+    assert bar is not None
+    assert bar["y"] + bar["height"] <= 844, "the actions stay in view on a phone"
+    page.set_viewport_size({"width": 1280, "height": 800})
     page.locator("[data-layer=doubt]").wait_for(state="hidden", timeout=WAIT_MS)
     page.keyboard.press("d")
     page.keyboard.press("l")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ def test_numbers__from_the_suspects_to_the_cleaned_table(
     page.keyboard.press("?")
     page.locator("[data-testid=help] [data-action=relabel]").click()
     page.keyboard.press("j")
-    page.get_by_role("button", name="J Take suggestion").wait_for(timeout=WAIT_MS)
+    page.get_by_role("button", name=re.compile("J Change to ")).wait_for(timeout=WAIT_MS)
     page.keyboard.press("Escape")
     page.keyboard.press("w")  # means nothing now
     page.keyboard.press("j")
@@ -59,11 +60,11 @@ def test_numbers__from_the_suspects_to_the_cleaned_table(
     assert decisions.outcomes(dataset.id)[second].number == 33.5
 
     page.get_by_text("Random sample", exact=True).click()
-    page.get_by_label("Samples to check").wait_for(timeout=WAIT_MS)
+    page.get_by_role("spinbutton", name="Pictures to check").wait_for(timeout=WAIT_MS)
     settled(page)
-    page.get_by_role("spinbutton", name="Samples to check").fill("2")
+    page.get_by_role("spinbutton", name="Pictures to check").fill("2")
     page.get_by_role("spinbutton", name="Tolerance").fill("0.5")
-    page.get_by_role("button", name="Choose at random and start").click()
+    page.get_by_role("button", name="Start", exact=True).click()
     page.get_by_text("2 samples to check").wait_for(timeout=WAIT_MS)
     settled(page)
     page.keyboard.press("?")

@@ -29,7 +29,7 @@ def test_masks__a_random_sample_is_judged_without_a_suggestion(audited_masks: Au
     assert links == ["Home", "Import", "Audit", "Masks"], "no screen that is not for masks"
     app.radio[0].set_value("Random sample").run()
     app.number_input[0].set_value(2)
-    press(app, "Choose at random and start")
+    press(app, "Start")
     (draw, first), (_, second) = blind.pending(dataset.id)
     asked = asked_of(app)
     item = asked["items"][0]

@@ -65,13 +65,19 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
     app.radio[0].set_value("Random sample").run()
     app.number_input[0].set_value(3)
     app.number_input[1].set_value(0.5)
-    assert [one.value for one in app.subheader] == ["How many numbers are wrong?"]
-    press(app, "Choose at random and start")
+    assert [one.value for one in app.header] == ["How many numbers are wrong?"]
+    press(app, "Start")
     (draw_id, first), *_ = blind.pending(dataset.id)
     asked = asked_of(app)
     item = asked["items"][0]
     assert (item["sample"], item["draw"], asked["left"]) == (first, draw_id, 3)
-    assert set(item) == {"sample", "draw", "question", "number"}, "nothing is told"
+    assert set(item) == {"sample", "draw", "question", "number", "alike"}, "nothing is told"
+    (scale,) = item["alike"]
+    seen = [float(number) for _, number in scale["samples"]]
+    assert seen == sorted(seen)
+    assert not {sample for sample, _ in scale["samples"]} & {
+        sample for _, sample in blind.pending(dataset.id)
+    }
     assert (item["number"], asked["takes"]) == (None, None)
     said = {"sample": first, "draw": draw_id, "decision": asked["typed"], "number": 2.0 * first}
     assert "error" not in verify.record({"verdicts": [said | {"reviewer": "ada"}]})["results"][0]

@@ -62,7 +62,7 @@ def test_sets__buttons_record_what_is_marked_and_a_random_sample_tells_no_suspec
 
     app.radio[0].set_value("Random sample").run()
     app.number_input[0].set_value(3)
-    press(app, "Choose at random and start")
+    press(app, "Start")
     asked = asked_of(app)
     item = asked["items"][0]
     assert {chip["doubt"] for chip in item["chips"]} == {""}

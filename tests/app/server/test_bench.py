@@ -287,6 +287,18 @@ def test_progress__counts_and_gives_no_number_of_what_is_left_before_a_random_sa
     assert after["sentence"]
 
 
+def test_queue__what_is_hardly_likelier_wrong_than_right_is_doubtful_once_it_is_known() -> None:
+    assert not any(one["isDoubtful"] for one in first_items(240)), "a guess makes nothing doubtful"
+    verify_sixty()
+    settle.settle(AUDIT_ID)
+    with session() as open_session:
+        error = scores.columns(open_session, AUDIT_ID, ["error_probability"])["error_probability"]
+    items = first_items(240)
+    doubtful = {one["sample"] for one in items if one["isDoubtful"]}
+    assert doubtful == {one["sample"] for one in items if error[one["sample"]] < bench.DOUBTFUL}
+    assert 0 < len(doubtful) < len(items)
+
+
 def test_progress__what_comes_next_is_that_of_the_queue() -> None:
     verify_sixty()
     settle.settle(AUDIT_ID)

@@ -65,11 +65,19 @@ def test_layer__shows_doubt_where_the_mask_is_wrong_and_outlines_the_suggestion(
     far = ~wrong.repeat(lines.shape[0] // 32, 0).repeat(lines.shape[1] // 32, 1)
     assert (lines[far] > 0).mean() < (lines[~far] > 0).mean()
     assert alpha("given").any()
+    for one in regions:
+        veil = alpha(f"region-{one.number}")
+        times = veil.shape[0] // 32
+        assert ((veil == 0) == one.pixels.repeat(times, 0).repeat(times, 1)).all(), (
+            "the region alone is clear"
+        )
 
 
 def test_layer_and_record__refuse_what_they_do_not_know(audited_masks: Audited) -> None:
     with pytest.raises(NotFoundError, match="There is no layer 'x'; there are given, suggested, doubt"):
         masks.layer(audited_masks.audit_id, 0, "x")
+    with pytest.raises(NotFoundError, match="Sample 0 has no region '99'; it has "):
+        masks.layer(audited_masks.audit_id, 0, "region-99")
     with pytest.raises(ReviewError, match="'none' is no decision"):
         verdict(audited_masks, "none")
 

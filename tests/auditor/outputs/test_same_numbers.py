@@ -182,9 +182,8 @@ def test_every_screen_shows_the_same(worked_on: tuple[Digits, int]) -> None:
     if said.noise_rate.kind == "interval":
         left = said.errors_left
         assert (f"about {left.point:,} left" if left.has_middle else f"at most {left.high:,} left") in home
-        assert f"{words.interval(said.noise_rate.low, said.noise_rate.high)} of the labels" in screen(
-            "verify"
-        )
+        low, high = words.percent(said.noise_rate.low), words.percent(said.noise_rate.high)
+        assert f"Between **{low}** and **{high}** of the labels are wrong" in screen("verify")
     assert f"{status.found} of {status.dataset.num_samples} labels change:" in screen("export")
 
 

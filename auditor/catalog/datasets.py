@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sqlalchemy import and_, case, delete, func, update
+from sqlalchemy import String, and_, case, cast, delete, func, update
 from sqlmodel import Session, col, select
 
 from auditor.catalog import leases
@@ -34,7 +34,7 @@ from auditor.catalog.models import (
 )
 from auditor.catalog.records import Dataset, NewDataset, Sample, names_of, read, values_of
 from auditor.ground.errors import AuditorError, NotFoundError
-from auditor.ground.vocabulary import CLASSIFICATION, LABELS
+from auditor.ground.vocabulary import CLASSIFICATION, LABELS, MULTILABEL
 from auditor.ground.wording import did_you_mean
 
 ROWS_A_STATEMENT = 5_000
@@ -429,8 +429,9 @@ def class_counts(session: Session, dataset_id: int) -> dict[int, int]:
 def duplicates(session: Session, dataset_id: int, *, differ_in: str | None = None) -> pd.DataFrame:
     """Samples that share their picture or nearly do, the members of a group together.
 
-    Columns: sample_id, filepath, given_label, content_hash, duplicate_group, duplicate_kind. ``differ_in``: only
-    groups whose members have several values there, ``given_label`` (of the labeled ones) or ``split``.
+    Columns: sample_id, filepath, given_label, content_hash, duplicate_group, duplicate_kind, labels. ``differ_in``:
+    only groups whose members have several values there, ``given_label`` or ``labels`` (of the labeled ones) or
+    ``split``.
     """
     given = _given(by_id(session, dataset_id).merged)
     columns = (
@@ -440,14 +441,15 @@ def duplicates(session: Session, dataset_id: int, *, differ_in: str | None = Non
         SampleTable.content_hash,
         SampleTable.duplicate_group,
         SampleTable.duplicate_kind,
+        SampleTable.labels,
     )
     is_copy = and_(SampleTable.dataset_id == dataset_id, SampleTable.duplicate_group.is_not(None))
     statement = select(*columns).where(is_copy)
     if differ_in is not None:
         # Found by the database: of millions of copies hardly any differ.
-        value = given if differ_in == "given_label" else getattr(SampleTable, differ_in)
+        value = given if differ_in == "given_label" else cast(getattr(SampleTable, differ_in), String)
         known = select(SampleTable.duplicate_group).where(is_copy)
-        if differ_in == "given_label":
+        if differ_in != "split":
             known = known.where(SampleTable.given_label >= 0)
         several = known.group_by(SampleTable.duplicate_group).having(func.min(value) < func.max(value))
         statement = statement.where(SampleTable.duplicate_group.in_(several))
@@ -458,12 +460,15 @@ def duplicates(session: Session, dataset_id: int, *, differ_in: str | None = Non
 def conflicts(session: Session, dataset_id: int) -> pd.DataFrame:
     """Duplicates in groups whose given labels differ, as ``duplicates`` lists them, with a bool ``is_certain``.
 
-    Certain: a sample with the same pixels has another label, so one of the two is wrong. The others of a group
-    only look alike (a copy of theirs may have their own label), and one should look at them.
+    Of several labels a picture, the whole set is the label. Certain: a sample with the same pixels has another
+    label, so one of the two is wrong. The others of a group only look alike (a copy of theirs may have their own
+    label), and one should look at them.
     """
-    table = duplicates(session, dataset_id, differ_in="given_label")
+    has_sets = by_id(session, dataset_id).task == MULTILABEL
+    table = duplicates(session, dataset_id, differ_in="labels" if has_sets else "given_label")
     found = table[table.given_label >= 0].reset_index(drop=True)
-    labels_of_picture = found.groupby("content_hash").given_label.transform("nunique")
+    label = found.labels.map(str) if has_sets else found.given_label
+    labels_of_picture = label.groupby(found.content_hash).transform("nunique")
     return found.assign(is_certain=(labels_of_picture > 1) & (found.content_hash != ""))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from auditor import kind as kinds
-from auditor.catalog import audits, folders, reading, scores
+from auditor.catalog import audits, datasets, folders, reading, scores
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Review
 from auditor.ground.errors import ExportRefusedError
@@ -68,7 +68,7 @@ def _of_classes(standing: statements.Standing, progress: OnProgress | None) -> R
 
 
 def _of_others(standing: statements.Standing, progress: OnProgress | None) -> ReportInput:
-    """Of masks and numbers: what is known of all, and the worst, without anything about pairs of classes."""
+    """Of masks, numbers and sets: what is known of all, and the worst, without anything about pairs of classes."""
     rate = statements.noise_rate(standing)
     known = standing.findings()
     left = noise.errors_left(
@@ -78,9 +78,11 @@ def _of_others(standing: statements.Standing, progress: OnProgress | None) -> Re
         num_found_right=len(known.right),
     )
     said = drawing.tolerance_sentence(standing.dataset.id)
+    conflicts = ask(datasets.conflicts, standing.dataset.id)
+    notes = [*([said] if said else []), *([conflict_sentence(conflicts)] if len(conflicts) else [])]
     return ReportInput(
         **_of_all(standing, rate, left, progress),
-        notes=[*([said] if said else []), *_warnings(standing.audit)],
+        notes=[*notes, *_warnings(standing.audit)],
     )
 
 

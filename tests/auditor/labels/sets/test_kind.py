@@ -163,6 +163,19 @@ def test_import__shared_pictures_of_splits_stay_apart(tmp_path: Path) -> None:
     assert said == {("train", (0, 1)), ("test", (0,)), ("test", (1,))}
 
 
+def test_import__copies_with_other_sets_are_conflicts(tmp_path: Path) -> None:
+    sets = [["bar"], ["bar", "ring"], [], [], ["ring"], ["disc"], ["bar"]]
+    source = tagged.write_source(tmp_path, "|", sets)
+    pictures = sorted((source if source.is_dir() else source.parent).rglob("*.png"))
+    for first, copy in ((0, 1), (2, 3), (4, 6)):
+        pictures[copy].write_bytes(pictures[first].read_bytes())
+    report = import_dataset(source, name="a", task=MULTILABEL, workers=1)
+    assert report.num_conflicts == report.duplicates["certain_conflicts"] == 2
+    found = ask(datasets.conflicts, report.dataset_id)
+    assert [set(part.sample_id) for _, part in found.groupby("duplicate_group")] == [{0, 1}, {4, 6}]
+    assert found.is_certain.all()
+
+
 def test_export__the_table_comes_back_with_its_decisions(tmp_path: Path) -> None:
     source = tagged.write_source(tmp_path, "; ", SETS)
     import_dataset(source, name="a", task=MULTILABEL, workers=1)

@@ -111,7 +111,9 @@ class MaskBench {
         el("span", { class: "stands", text: stands(one) }),
       ]));
     const closeUps = this.region
-      ? el("span", { class: "close-ups" }, [this.closeUp(this.region.box, "the photo"), this.closeUp(this.region.box, "the region", this.light(this.region))]) : null;
+      ? el("span", { class: "close-ups" }, [
+        this.closeUp(this.region, this.region.light > 1 ? "the photo, made brighter" : "the photo"), this.closeUp(this.region, "the region", this.light(this.region)),
+      ]) : null;
     const legend = el("ul", { class: "legend", "aria-label": "Classes of this mask", hidden: !this.shown.classes }, card.classes.map(({ label, colour }) =>
       el("li", {}, [el("i", { style: `background:${colour}` }), el("span", { text: names[label] })])));
     const button = (id, text, action, tone = "") => actionButton(this.keymap.shown(id), text, action, tone, { title: text });
@@ -160,7 +162,7 @@ class MaskBench {
   }
 
   // A region close up; what lies over the photo is of its shape.
-  closeUp([x1, y1, x2, y2], text, over = null) {
+  closeUp({ box: [x1, y1, x2, y2], light }, text, over = null) {
     const { width, height, sample } = this.card;
     const side = Math.min(Math.max(CLOSE * Math.max((x2 - x1) * width, (y2 - y1) * height), LEAST_CLOSE), Math.max(width, height));
     const start = (from, to, length) => Math.max(0, Math.min(length - side, ((from + to) * length - side) / 2));
@@ -170,7 +172,7 @@ class MaskBench {
     const style = `width:${share(width, wide)};height:${share(height, tall)};left:${share(-left, wide)};top:${share(-top, tall)}`;
     const sources = [this.server.image(sample, 1024), ...(over ? [over] : [])];
     return el("figure", {}, [
-      el("span", { class: "close-up", style: `aspect-ratio:${wide} / ${tall}` }, sources.map((src) => el("img", { src, alt: "", style, decoding: "sync" }))),
+      el("span", { class: "close-up", style: `aspect-ratio:${wide} / ${tall}` }, sources.map((src, at) => el("img", { src, alt: "", style: at ? style : `${style};filter:brightness(${light})`, decoding: "sync" }))),
       el("figcaption", { text }),
     ]);
   }

@@ -45,6 +45,9 @@ REGION = "region-"
 """Before the number of a region: a veil lies over all but that one."""
 VEIL, EDGE = (58, 66, 78, 185), (255, 255, 255, 255)
 """Colours (RGBA) beyond the region and of its border; the veil is grey, for photos may be dark themselves."""
+GREY_SIDE, DARK, MOST_LIGHT = 256, 64, 3.0
+"""Pixels of the picture that says how dark a region is, below which mean of 255 its close-up is brighter, and
+how many times at most."""
 DRAWN_SIDE = 720
 """Pixels that an outline is drawn at, at least."""
 MOST_ALPHA = 102
@@ -144,13 +147,15 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
     left, top, width, height = placed(sample.original_width, sample.original_height, dataset.height)
     of_models = masks_of_engines(reading.audit(body.audit))
     said = [{name: np.asarray(values[body.sample]) for name, values in one.items()} for one in of_models]
+    grey = Image.open(io.BytesIO(pictures.encoded_picture(dataset.id, body.sample, GREY_SIDE))).convert("L")
     rows = []
     for one in regions:
         x1, y1, x2, y2 = one.box
         box = [(x1 - left) / width, (y1 - top) / height, (x2 - left) / width, (y2 - top) / height]
         about = {"number": one.number, "given": one.given, "suggested": one.suggested, "doubt": one.doubt}
         reason = region_sentences(one, given, said, dataset.class_names)
-        rows.append(about | {"share": one.area / max(1, judged), "box": box, "why": reason})
+        seen = {"box": box, "light": lights(grey, box)}
+        rows.append(about | seen | {"share": one.area / max(1, judged), "why": reason})
     row = decisions.outcomes(dataset.id).get(body.sample)
     if row is not None and is_only_wrong(row):
         row = None  # it still waits for its right regions
@@ -165,6 +170,19 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
         "reviewer": None if row is None else row.reviewer,
         "taken": list(row.labels or []) if row is not None and is_of_this else None,
     }
+
+
+def lights(grey: Image.Image, box: Sequence[float]) -> float:
+    """Return how much brighter a part of a picture has to be to be seen: 1 where it is not dark.
+
+    ``box``: left, top, right and bottom as shares of the picture.
+    """
+    left, top, right, bottom = (
+        round(share * side) for share, side in zip(box, (*grey.size, *grey.size), strict=True)
+    )
+    part = np.asarray(grey)[top : max(bottom, top + 1), left : max(right, left + 1)]
+    mean = float(part.mean()) if part.size else DARK
+    return float(np.clip(DARK / max(mean, 1.0), 1.0, MOST_LIGHT))
 
 
 def colours_of(dataset: Dataset, sample_id: int) -> list[tuple[int, str]]:

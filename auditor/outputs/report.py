@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from auditor import kind as kinds
 from auditor.catalog import audits, datasets, folders, reading, scores
 from auditor.catalog.db import ask
-from auditor.catalog.records import Audit, Review
+from auditor.catalog.records import Audit, Review, Sample
 from auditor.ground.errors import ExportRefusedError
 from auditor.ground.files import written_whole
 from auditor.ground.numbers import number_text
@@ -24,6 +25,7 @@ from auditor.ground.wording import kind_of_labels, plural
 from auditor.outputs import annotated
 from auditor.outputs.report_page import Conflict, EngineLine, ReportInput, Suspect, report_html
 from auditor.pictures import cache as images
+from auditor.pictures.decoding import placed
 from auditor.results import arrays, comparison, statements
 from auditor.review import drawing
 from auditor.review.decisions import outcomes
@@ -113,6 +115,7 @@ def _suspects(standing: statements.Standing, progress: OnProgress | None) -> lis
     dataset, audit = standing.dataset, standing.audit
     kind, decided, cache = kinds.of(dataset), outcomes(dataset.id), images.image_cache(dataset)
     page = ask(scores.page, audit, scores.SuspectFilter(), limit=NUM_SUSPECTS)
+    samples = reading.samples_by_id(dataset.id, [int(one) for one in page.sample_id])
     ticker, found = Ticker(progress, READING, len(page)), []
     rows = zip(kind.rows(dataset, audit, page), page.error_probability, strict=True)
     for done, (row, error_probability) in enumerate(rows):
@@ -131,10 +134,18 @@ def _suspects(standing: statements.Standing, progress: OnProgress | None) -> lis
                 suggested_probability=row.get("suggested_probability"),
                 reason=row.get("reason", ""),
                 decision=_decision(decided.get(i), dataset.class_names),
-                image=np.asarray(cache[i]),
+                image=_without_edges(np.asarray(cache[i]), samples[i]),
             )
         )
     return found
+
+
+def _without_edges(square: NDArray[np.uint8], sample: Sample) -> NDArray[np.uint8]:
+    """(C, H, W) what the picture itself covers of the cache's square."""
+    if not (sample.original_height and sample.original_width):
+        return square
+    left, top, width, height = placed(sample.original_width, sample.original_height, square.shape[1])
+    return square[:, top : top + height, left : left + width]
 
 
 def write_report(

@@ -55,7 +55,7 @@ TEXT_SIZES = """() => {
   return [...sizes].sort();
 }"""
 """Sizes of the text that the page shows, icons apart."""
-SCALE = {"12.25px", "14px", "21px"}
+SCALE = {"12.25px", "14px", "21px", "39.998px"}
 VIOLATIONS: dict[str, Any] = {"resultTypes": ["violations"]}
 CHECKED = {"light": VIOLATIONS, "dark": VIOLATIONS | {"runOnly": ["color-contrast"]}}
 """By colour scheme, axe's options: in the dark only colours are others."""

@@ -112,3 +112,14 @@ def test_strongest_first__a_small_region_of_more_doubt_comes_first() -> None:
     regions = pixels.regions(np.zeros((2, 8), np.uint8), suggested, trust)
     assert [one.number for one in regions] == [1, 2]
     assert [one.number for one in masks.strongest_first(regions)] == [2, 1]
+
+
+def test_lights__a_dark_part_is_made_brighter_and_no_other() -> None:
+    pixels = np.full((40, 80), 200, np.uint8)
+    pixels[:, :40] = masks.DARK // 2
+    pixels[:20, :20] = 0
+    picture = Image.fromarray(pixels)
+    assert masks.lights(picture, (0.5, 0, 1, 1)) == 1
+    assert masks.lights(picture, (0.25, 0, 0.5, 1)) == 2
+    assert masks.lights(picture, (0, 0, 0.25, 0.5)) == masks.MOST_LIGHT
+    assert masks.lights(picture, (0, 0, 0, 0)) == masks.MOST_LIGHT, "the smallest part is a pixel"

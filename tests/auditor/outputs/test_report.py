@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from auditor.audits import worker
 from auditor.audits.plan import plan_audit
 from auditor.catalog import audits, reading, scores
 from auditor.catalog.db import session
+from auditor.catalog.records import Sample
 from auditor.experiments import before_after
 from auditor.ground.errors import AuditFailedError, ExportRefusedError, NotFoundError
 from auditor.ground.progress import Progress
@@ -49,6 +51,14 @@ def test_report__is_one_file_without_outside_addresses(audited: tuple[Digits, in
     with pytest.raises(NotFoundError, match="no dataset 'none'"):
         report.write_report("none", tmp_path / "other.html")
     assert not (tmp_path / "other.html").exists()
+
+
+def test_report__a_picture_comes_without_the_edges_of_the_caches_square() -> None:
+    square = np.arange(3 * 8 * 8, dtype=np.uint8).reshape(3, 8, 8)
+    about: dict[str, Any] = {"dataset_id": 1, "sample_id": 0, "filepath": "a.png", "location": "a.png"}
+    wide = Sample(**about, given_label=0, original_width=40, original_height=20)
+    np.testing.assert_array_equal(report._without_edges(square, wide), square[:, 2:6])
+    assert report._without_edges(square, Sample(**about, given_label=0)) is square, "of unknown size"
 
 
 def test_report__says_what_was_decided_and_nothing_on_open_suspects(audited: tuple[Digits, int]) -> None:

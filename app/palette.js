@@ -1,11 +1,52 @@
 // Ctrl + K, or its button in the sidebar: screens, datasets, classes and samples by a part of their name or by #number.
-// The page's own links say what screens there are; the rest comes with the page as data (navigation.py).
+// What can be done comes last. The page's own links say what screens there are; the rest comes with the page as data
+// (navigation.py).
 (() => {
   const page = document.documentElement;
   if (page.dataset.palette) return;
   page.dataset.palette = "there";
   const MOST = 6; // of datasets, classes and samples; screens are few
   const known = () => JSON.parse(document.getElementById("palette")?.dataset.known || "{}");
+
+  // What can be done: keys of the bench that is here, a button of another screen, the colours of the page.
+  const PRESS = "auditor-press"; // the button to press once its screen stands there
+  const press = (selector, screen, to) => () => {
+    const button = document.querySelector(selector);
+    if (button) return button.click();
+    sessionStorage.setItem(PRESS, selector);
+    to(screen)();
+  };
+  const key = (name) => () => document.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
+  function turnColours(isDark) {
+    // Where Streamlit keeps its own choice, by the address of a page.
+    const places = new Set([location.pathname, ...[...document.querySelectorAll(".st-key-screens a")].map((one) => one.pathname)]);
+    places.forEach((place) => localStorage.setItem(`stActiveTheme-${place}-v2`, JSON.stringify(isDark ? "Light" : "Dark")));
+    location.reload();
+  }
+  function actions(dataset, to) {
+    const hasScreen = (name) => [...document.querySelectorAll(".st-key-screens a")].some((one) => one.pathname.endsWith(`/${name}`));
+    const hasBench = document.querySelector(".stBidiComponent, [data-testid^=stBidiComponent]") && /\/(suspects|verify|masks|numbers|sets)$/.test(location.pathname);
+    const isDark = getComputedStyle(document.querySelector("[data-testid=stApp]")).colorScheme === "dark";
+    const there = (screen) => to(screen, { dataset });
+    return [
+      hasBench && { name: "Undo", go: key("z") },
+      hasBench && { name: "Show the keys", go: key("?") },
+      dataset && hasScreen("audit") && { name: "Start an audit", go: there("audit") },
+      dataset && hasScreen("export") && { name: "Download the cleaned CSV", go: press(".st-key-export_csv button", "export", there) },
+      { name: isDark ? "Light colours" : "Dark colours", go: () => turnColours(isDark) },
+    ].filter(Boolean);
+  }
+  const wanted = sessionStorage.getItem(PRESS);
+  if (wanted) {
+    sessionStorage.removeItem(PRESS);
+    const until = Date.now() + 20_000;
+    const look = setInterval(() => {
+      const button = document.querySelector(`${wanted}:enabled`);
+      const isStill = document.querySelector("[data-testid=stApp]")?.dataset.testScriptState === "notRunning";
+      if (button && isStill) button.click();
+      if ((button && isStill) || Date.now() > until) clearInterval(look);
+    }, 200);
+  }
 
   // By section its entries, those whose name begins with what was typed first: name, how to get there, and an icon
   // or the address of a picture.
@@ -28,6 +69,7 @@
       ["Screens", matching(screens)],
       ["Datasets", matching(datasets.map((name) => ({ name, go: to("", { dataset: name }) }))).slice(0, MOST)],
       ["Suspects of a class", matching(classes.map(([label, name]) => ({ name, go: to("suspects", { dataset, suspects_given: label }) }))).slice(0, MOST)],
+      ["Do", matching(actions(dataset, to))],
     ].filter(([, entries]) => entries.length);
   }
 
@@ -37,7 +79,7 @@
     sheet.setAttribute("role", "dialog");
     sheet.setAttribute("aria-label", "Go to");
     const field = document.createElement("input");
-    Object.assign(field, { placeholder: "Screen, dataset, class or #sample", type: "text" });
+    Object.assign(field, { placeholder: "Screen, dataset, class, #sample or action", type: "text" });
     field.setAttribute("aria-label", field.placeholder);
     const made = (tag, more = {}, inside = []) => {
       const node = Object.assign(document.createElement(tag), more);

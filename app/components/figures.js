@@ -1,22 +1,22 @@
 // What is around the bench's cards: the line of figures, the toolbar, the list of keys.
 
 const BENCH_ACTIONS = [
-  { id: "class", key: "l", text: "any other class: type a part of its name, Enter takes the first" },
-  { id: "undo", key: "z", text: "undo your last action, however many samples it was" },
-  { id: "page", key: "p", text: "grid: take the page's suggestions, not of selected tiles; cards: put this one off" },
-  { id: "large", key: "v", text: "the picture large; ← → the one before or after it, Esc closes" },
+  { id: "class", key: "l", text: "another class: type a part of its name" },
+  { id: "undo", key: "z", text: "undo your last action" },
+  { id: "page", key: "p", text: "grid: take the page's suggestions; cards: put this one off" },
+  { id: "large", key: "v", text: "the picture large" },
   { id: "smooth", key: "s", text: "smooth picture, or its pixels" },
-  { id: "lens", key: "b", text: "lens: beside the best of both classes; Space blinks between two" },
-  { id: "alike", key: "o", text: "others like this: the nearest with the same given label" },
+  { id: "lens", key: "b", text: "lens: beside the best of both classes; Space blinks" },
+  { id: "alike", key: "o", text: "others like this, with the same given label" },
   { id: "engines", key: "d", text: "what each engine says" },
-  { id: "grid", key: "g", text: "grid or single view" },
-  { id: "cards", key: "t", text: "cards: suspects that look like one other class, settled together" },
+  { id: "grid", key: "g", text: "grid, or one picture" },
+  { id: "cards", key: "t", text: "cards, or one by one" },
   { id: "invert", key: "i", text: "cards: tick none, or all" },
 ];
 const BENCH_FIXED = [
-  ["← →", "previous and next (↑ ↓ in the grid)"],
-  ["Space", "select a tile; on a card its label stays, again: it waits, again: ticked; Shift + click selects a range"],
-  ["Enter", "settles a card; opens a tile; next page, once every tile of a page is checked"],
+  ["← →", "previous, next (↑ ↓ in the grid)"],
+  ["Space", "select a tile (Shift + click: a range); on a card: keeps, waits, ticked"],
+  ["Enter", "settle a card, open a tile; next page once all is checked"],
   ["?", "this list"],
 ];
 

@@ -81,6 +81,14 @@ class Keymap {
   }
 }
 
+// What is in which part of the list, by the names of actions and of keys; whatever else is a decision.
+const KEY_GROUPS = {
+  Decide: [],
+  Look: ["large", "smooth", "lens", "alike", "engines", "colours", "doubt", "classes", "given", "suggested", "1 – 9"],
+  Move: ["grid", "cards", "back", "next", "← →", "?"],
+};
+const groupOf = (name) => Object.keys(KEY_GROUPS).find((group) => KEY_GROUPS[group].includes(name)) || "Decide";
+
 // The list of keys; each can be changed there. ``fixed``: [key, what it does] of those that cannot.
 function showKeys(layer, keymap, classNames, fixed, redraw) {
   const told = el("small", { class: "told", role: "status" });
@@ -104,20 +112,26 @@ function showKeys(layer, keymap, classNames, fixed, redraw) {
         return null;
       };
     });
-    return el("div", { class: "key" }, [key, el("span", { text })]);
+    return [id, el("div", { class: "key" }, [key, el("span", { text })])];
   });
   const { length } = labelsOf(classNames);
   const digits = length && length <= MOST_DIGITS
-    ? [["0 – 9", "the class with this key, always the same one"]] : [];
+    ? [["0 – 9", "the class with this key"]] : [];
   const plain = [...digits, ...fixed].map(([key, text]) =>
-    el("div", { class: "key" }, [el("span", { class: "fixed" }, [el("kbd", { text: key })]), el("span", { text })]));
+    [key, el("div", { class: "key" }, [el("span", { class: "fixed" }, [el("kbd", { text: key })]), el("span", { text })])]);
+  const groups = Object.keys(KEY_GROUPS).map((group) =>
+    el("section", {}, [
+      el("h4", { text: group }),
+      el("div", { class: "of-group" }, [...rows, ...plain].filter(([name]) => groupOf(name) === group).map(([, row]) => row)),
+    ]));
   const off = el("button", {
     class: "plain", "data-testid": "keys-off", text: keymap.isOff ? "Switch single keys on" : "Switch single keys off",
     onclick: () => { keymap.turn(!keymap.isOff); again(); },
   });
-  const reset = el("button", { class: "plain", text: "As they were", onclick: () => { keymap.reset(); again(); } });
-  const list = el("div", { class: `keys ${keymap.isOff ? "off" : ""}`, "data-testid": "help" }, [...rows, ...plain]);
-  showLayer(layer, "Keys", el("div", { class: "keysheet" }, [list, told, el("div", { class: "row" }, [off, reset])]));
+  const reset = el("button", { class: "plain", text: "Reset all keys", onclick: () => { keymap.reset(); again(); } });
+  const list = el("div", { class: `keys ${keymap.isOff ? "off" : ""}`, "data-testid": "help" }, groups);
+  const how = el("small", { text: "Click a key to change it." });
+  showLayer(layer, "Keys", el("div", { class: "keysheet" }, [how, list, told, el("div", { class: "row" }, [off, reset])]));
   layer.anyKeyCloses = true;
 }
 

@@ -17,6 +17,7 @@ __all__ = [
     "other_weights",
     "own_features",
     "parting",
+    "progress",
     "random_looks",
     "regions",
     "statements",

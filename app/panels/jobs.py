@@ -94,20 +94,23 @@ def _draw(
     was_open: bool,
 ) -> None:
     seen = find()
+    if was_open and all(one.is_over for one in seen):
+        # Stops the polling and lets the rest of the page know. Before anything is drawn: a picture drawn now would
+        # be gone from the server when the browser asks for it.
+        st.rerun()
     for one in seen:
         with shown(), st.container(border=True):
             _draw_one(one, draw_result, forget)
-    if was_open and all(one.is_over for one in seen):
-        st.rerun()  # stops the polling and lets the rest of the page know
 
 
 def _draw_one(
     seen: Overview, draw_result: Callable[[Job], None], forget: Callable[[Job], None] | None
 ) -> None:
     job, found = seen.job, seen.job.result or {}
-    line, *action, away = st.columns([8, 1] if seen.state == "finished" else [6, 1.2, 0.8])
+    is_well = seen.state == "finished"  # and needs no button beside it
+    line, action, away = [st.container()] * 3 if is_well else st.columns([6, 1.4, 0.5])
     with line:
-        if seen.state == "finished":
+        if is_well:
             draw_result(job)
         elif seen.is_over:
             tell = st.info if seen.state == "cancelled" else st.error
@@ -116,10 +119,11 @@ def _draw_one(
             st.progress(job.progress, text=f"**{plain(seen.title)}** · {_how_far(seen)}")
         if "about" in found:
             st.caption(plain(found["about"]))
-    for room in action:  # what finished needs none
-        with room:
-            controls(job.id, seen.state, goes_on=seen.goes_on)
-    if seen.is_over and away.button("Dismiss", key=f"job_dismiss_{job.id}"):
+    with action:
+        controls(job.id, seen.state, goes_on=seen.goes_on)
+    if seen.is_over and away.button(
+        "", icon=":material/close:", type="tertiary", key=f"job_dismiss_{job.id}", help="Dismiss"
+    ):
         if forget is not None:
             forget(job)
         jobs.remove(job.id)

@@ -11,9 +11,11 @@ from app.session.failures import shown
 from app.session.words import plain
 from auditor.audits import AuditOverview, EngineProgress, audit_overview, cancel_audit, start_audit
 from auditor.catalog.records import Audit, Dataset
+from auditor.ground.vocabulary import CLASSIFICATION
 from auditor.results import arrays
 from auditor.results.statements import no_suspects
 from auditor.review import blind
+from auditor.statistics import NoiseRate
 
 POLL_S = 1.0
 WORST = 12
@@ -36,52 +38,76 @@ def watch(dataset: Dataset, audit: Audit) -> None:
 def _draw(dataset: Dataset, audit: Audit, was_over: bool) -> None:
     with shown():
         seen = audit_overview(audit.id)
-        _head(seen, state.audit_number(audit))
+        if seen.is_over and not was_over:
+            # Stops the polling and lets the rest of the page know, before pictures are drawn (``jobs``).
+            st.rerun()
         titles = {row.engine: arrays.describe(audit.id, row.engine)["title"] for row in seen.engines}
         if seen.state == "finished":
             _land(dataset, audit)
             _worst(dataset, audit)
-            with st.expander("How the engines ran"):
+            with st.expander("How the engines ran", icon=":material/model_training:"):
+                _head(seen, state.audit_number(audit))
                 for row in seen.engines:
                     _bar(row, titles[row.engine])
                 _curves(audit.id, titles)
-        else:
-            if first_list := [
-                one for one in readers.audits_of(dataset.id) if one.id == audit.id and one.summary.settled_at
-            ]:
-                _land(dataset, first_list[0])
-            if seen.preparing is not None:
-                first = seen.preparing
-                left = (
-                    f" · {words.duration(first.seconds_left)} left" if first.seconds_left is not None else ""
-                )
-                st.progress(
-                    first.progress, text=f"**{plain(first.stage)}** · {words.percent(first.progress)}{left}"
-                )
+            return
+        if first_list := [
+            one for one in readers.audits_of(dataset.id) if one.id == audit.id and one.summary.settled_at
+        ]:
+            _land(dataset, first_list[0])
+        if seen.seconds_left and not seen.is_over:
+            state.headline("audit_left", f"About {words.duration(seen.seconds_left)}", "left")
+        _head(seen, state.audit_number(audit))
+        if seen.error:
+            st.error(plain(seen.error), icon=":material/error:")
+        st.progress(_share(seen), text=_now(seen, titles))
+        with st.expander("Engines and curves", icon=":material/model_training:"):
             for row in seen.engines:
                 _bar(row, titles[row.engine])
-            if seen.error:
-                st.error(plain(seen.error), icon=":material/error:")
-            with st.expander("Curves"):
-                _curves(audit.id, titles)
-    if seen.is_over and not was_over:
-        st.rerun()  # stops the polling and lets the rest of the page know
+            _curves(audit.id, titles)
+
+
+def _share(seen: AuditOverview) -> float:
+    """Return how much of an audit is done: of the look at the pictures, if there is one, and of each engine."""
+    steps = [1.0 if row.status == "finished" else row.progress for row in seen.engines]
+    if seen.preparing is not None:
+        steps.append(seen.preparing.progress)
+    return min(1.0, sum(steps) / max(1, len(steps)))
+
+
+def _now(seen: AuditOverview, titles: dict[str, str]) -> str:
+    """Return what is being done now."""
+    if seen.preparing is not None:
+        return f"The network looks at every picture · {words.percent(seen.preparing.progress)}"
+    done = sum(row.status == "finished" for row in seen.engines)
+    running = [plain(titles[row.engine]) for row in seen.engines if row.status == "running"]
+    return " · ".join([f"{done} of {words.plural(len(seen.engines), 'engine')} done", *running])
 
 
 def _land(dataset: Dataset, audit: Audit) -> None:
-    """Draw what the audit found so far: how many suspects, and what to do with them."""
-    number = audit.summary.num_label_issues or 0
-    is_unverified = not blind.num_judged(dataset.id)
-    about = "About " if is_unverified and number else ""  # a guess until people have looked at random samples
-    many = f"{about}{words.plural(number, 'suspect')} among {words.plural(dataset.num_samples, 'label')}"
-    st.subheader(many if number else no_suspects(audit), anchor=False)
+    """Draw what the audit found so far: how many labels are wrong, and the one thing to do next."""
     status = readers.status(dataset)
     step = next_steps.of(status)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        if sign_in.opens(step.page) and st.button(step.button, type="primary", key="audit_next"):
+    with st.container(border=True, key="audit_found"):
+        state.headline("audit_found", *_found(dataset, audit, status.noise))
+        if sign_in.opens(step.page) and st.button(step.button, type="primary", key="audit_next", width=240):
             state.go_to(step.page)
         if status.decided or status.running or step.page != "suspects":  # else it repeats the number
             st.caption(plain(step.sentence))
+
+
+def _found(dataset: Dataset, audit: Audit, rate: NoiseRate | None) -> tuple[str, str]:
+    """A number and what it counts: what random samples say, else the suspects, a guess until people looked."""
+    number, total = audit.summary.num_label_issues or 0, dataset.num_samples
+    if not number:
+        return "", no_suspects(audit)
+    if dataset.task == CLASSIFICATION and rate is not None and rate.kind == "interval":
+        return words.interval(rate.low, rate.high), "of the labels are wrong"
+    about = "" if blind.num_judged(dataset.id) else "About "
+    return (
+        f"{about}{number:,}",
+        f"of {words.plural(total, 'label')} look wrong, {words.percent(number / total)}",
+    )
 
 
 def _worst(dataset: Dataset, audit: Audit) -> None:
@@ -94,11 +120,8 @@ def _worst(dataset: Dataset, audit: Audit) -> None:
 
 def _head(seen: AuditOverview, number: int) -> None:
     said, colour = STATES[seen.state]
-    remaining = (
-        f" · about {words.duration(seen.seconds_left)} left" if seen.seconds_left and not seen.is_over else ""
-    )
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.markdown(f"**Audit {number}** :{colour}-badge[{said}]{remaining}", width="content")
+        st.markdown(f"**Audit {number}** :{colour}-badge[{said}]", width="content")
         panel.controls(
             seen.audit_id, seen.state, goes_on=True, cancel=cancel_audit, resume=start_audit, key="audit"
         )

@@ -50,9 +50,12 @@ def draw(dataset: Dataset, audit: Audit, count: int) -> int:
     return len(page)
 
 
-def draw_some(dataset: Dataset, count: int, *, labels: bool = True) -> None:
-    """Draw a few samples of a set, from its first to its last, with their given classes below or small without."""
-    spread = dict.fromkeys(round(i * (dataset.num_samples - 1) / max(1, count - 1)) for i in range(count))
+def draw_some(dataset: Dataset, count: int, *, labels: bool = True, start: float = 0.5) -> None:
+    """Draw a few samples of a set, from all over it, with their given classes below or small without.
+
+    ``start`` (0 to 1) says which: the sample at that place of each of ``count`` equal parts.
+    """
+    spread = dict.fromkeys(int((i + start) * dataset.num_samples / count) for i in range(count))
     key = f"pictures_{'some' if labels else 'mini'}_{dataset.id}"
     with st.container(horizontal=True, gap="small", key=key):
         for sample, given in readers.given_classes(dataset.id, list(spread)).items():

@@ -155,14 +155,11 @@ class Wanted:
     alone: bool
 
 
-def choose_engines(dataset: Dataset, backbone: str) -> Wanted:
-    """The settings behind the fold: two hundred fields, and a library to load, that few people open."""
+def choose_engines(dataset: Dataset, backbone: str, fold: DeltaGenerator, *, is_open: bool) -> Wanted:
+    """The settings behind the ``fold``: two hundred fields, and a library to load, that few people open."""
     wanted = Wanted(backbone, None, {}, "quick", "auto", 0, apart.USUAL_TIME, None, alone=False)
-    fold = st.expander(
-        "Engines and settings", icon=":material/model_training:", key="audit_engines", on_change="rerun"
-    )
     # What was set in a field that is no longer drawn would be forgotten.
-    if not (fold.open or st.session_state.get(SEEN) or st.session_state.get(engine_settings.SEEN)):
+    if not (is_open or st.session_state.get(SEEN) or st.session_state.get(engine_settings.SEEN)):
         return wanted
     st.session_state[SEEN] = True
     with fold:
@@ -216,14 +213,16 @@ def choose_engines(dataset: Dataset, backbone: str) -> Wanted:
 
 
 def start_form(dataset: Dataset) -> None:
-    """Choose, see what it costs, start. Nothing waits for what is measured."""
+    """See what it costs, start; what few people change is behind a fold. Nothing waits for what is measured."""
     engines_here()
-    time, look = st.columns([2, 3])
-    backbone = choose_view(dataset, look)
+    start = st.container()
+    fold = st.expander("Settings", icon=":material/tune:", key="audit_engines", on_change="rerun")
+    with fold:
+        time, look = st.columns([2, 3])
+        backbone = choose_view(dataset, look)
     if backbone is None:
         return
-    start = st.container()
-    wanted = choose_engines(dataset, backbone)
+    wanted = choose_engines(dataset, backbone, fold, is_open=bool(fold.open))
     budget = time.selectbox(
         "Time to train in",
         list(TIMES),
@@ -234,7 +233,9 @@ def start_form(dataset: Dataset) -> None:
     )
     wanted = replace(wanted, budget=budget if wanted.preset == "quick" else None)
     with start:
-        if st.button("Start the audit", type="primary", disabled=wanted.engines == [], key="audit_start"):
+        is_known = cost(dataset, wanted) is not None
+        st.fragment(say_cost, run_every=None if is_known else POLL_S)(dataset, wanted, is_known)
+        if start_button("audit_start", is_open=wanted.engines != []):
             with st.spinner("Checking the plan …"):
                 audit_id = apart.plan(
                     dataset.name,
@@ -249,12 +250,25 @@ def start_form(dataset: Dataset) -> None:
                     alone=wanted.alone,
                 )
             begin(audit_id)
-        is_known = cost(dataset, wanted) is not None
-        st.fragment(say_cost, run_every=None if is_known else POLL_S)(dataset, wanted, is_known)
 
 
-def cost(dataset: Dataset, wanted: Wanted) -> tuple[str, float] | None:
-    """With what the audit looks, in a sentence, and about how many seconds it takes; None until that is known."""
+def start_button(key: str, *, is_open: bool) -> bool:
+    """Return whether the one button of the form was pressed; what may be done meanwhile stands beside it."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        is_pressed = st.button(
+            "Start the audit",
+            type="primary",
+            icon=":material/play_circle:",
+            disabled=not is_open,
+            key=key,
+            width=240,
+        )
+        st.caption("It runs by itself: you can close this tab.")
+    return is_pressed
+
+
+def cost(dataset: Dataset, wanted: Wanted) -> tuple[str, str, float] | None:
+    """With what the audit looks and why, and about how many seconds it takes; None until that is known."""
     engines, view = engines_here(), view_of(dataset)
     if not engines.done() or (wanted.backbone == AUTO and not view.done()):
         return None
@@ -273,24 +287,35 @@ def cost(dataset: Dataset, wanted: Wanted) -> tuple[str, float] | None:
     limit = wanted.budget
     if limit == apart.USUAL_TIME:
         limit = DEFAULT_BUDGET_S if measured.device == "cpu" else None
-    return why, seconds if limit is None else min(limit, seconds)
+    return backbone, why, seconds if limit is None else min(limit, seconds)
 
 
 def say_cost(dataset: Dataset, wanted: Wanted, was_known: bool) -> None:
-    """With which network the audit looks and about how long it takes, as soon as that was found out."""
+    """About how long the audit takes and with which network it looks, as soon as that was found out."""
     with shown():
         found = cost(dataset, wanted)
+        pictures = words.plural(dataset.num_samples, "picture")
         if found is None:
-            st.caption("Trying some images and measuring this machine; you need not wait for that.")
+            state.headline(
+                "audit_cost", words.count(dataset.num_samples), "pictures; measuring how long it takes"
+            )
+            st.caption("A few are tried on this machine. You need not wait for that.")
         elif not was_known:
             st.rerun()  # stops the polling
         else:
-            why, seconds = found
-            samples = words.plural(dataset.num_samples, "sample")
-            st.caption(
-                f"About {words.duration(seconds)} for {samples}, by a test of this machine. It runs by itself: "
-                f"you can close this tab. {words.documented(why.replace('`', '``'))}"
-            )
+            backbone, why, seconds = found
+            state.headline("audit_cost", f"About {words.duration(seconds)}", f"for {pictures}")
+            st.caption(looks_with(dataset, backbone), help=words.documented(why.replace("`", "``")) or None)
+
+
+def looks_with(dataset: Dataset, backbone: str) -> str:
+    """Return one line on what the engines see."""
+    if backbone == NO_BACKBONE:
+        return "The engines train on the pictures themselves. The time is by a test on this machine."
+    if any(backbone == source.key for source in features.own(dataset.id)):
+        return "The engines see your own features. The time is by a test on this machine."
+    networks = " and ".join(one.removeprefix("timm:") for one in backbone.split(","))
+    return f"Looks with {plain(networks)}. The time is by a test on this machine."
 
 
 def begin(audit_id: int) -> None:
@@ -314,8 +339,8 @@ def start_on_others(dataset: Dataset) -> None:
     preset = right.selectbox(
         "Preset", list(PRESETS), format_func=PRESETS.__getitem__, key="audit_mask_preset"
     )
-    st.caption(f"{note} It runs in its own process: you can close this tab.")
-    if st.button("Start the audit", type="primary", disabled=not chosen, key="audit_mask_start"):
+    st.caption(note)
+    if start_button("audit_mask_start", is_open=bool(chosen)):
         with st.spinner("Checking the plan …"):
             audit_id = apart.plan(dataset.name, chosen, preset, backbone=backbone)
         begin(audit_id)
@@ -345,10 +370,10 @@ audits = readers.audits_of(dataset.id)
 is_busy = any(readers.audit_state(row) in ("running", "queued") for row in audits)
 if audits:
     watching.watch(dataset, choose_watched(audits))
-with st.expander("Start a new audit", expanded=not audits), shown():
+form = st.expander("Start a new audit", icon=":material/restart_alt:") if audits else st.container()
+with form, shown():
     if is_busy:
         st.caption("An audit of this dataset is running; a second one would make both slower.")
     (start_form if dataset.task == CLASSIFICATION else start_on_others)(dataset)
-if not audits:
-    st.caption("What it looks at")
-    worst.draw_some(dataset, SHOWN)
+if all(row.summary.settled_at is None for row in audits):
+    worst.draw_some(dataset, SHOWN, start=0.2)  # others than Import shows

@@ -7,10 +7,11 @@ from functools import partial
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from app.panels import before_after, downloads, fiftyone, worst
+from app.panels import before_after, downloads, fiftyone, progress, worst
 from app.server import encoded_picture
-from app.session import sign_in, state, words
+from app.session import readers, sign_in, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.catalog.records import Audit, Dataset
@@ -49,10 +50,10 @@ def choose_policy() -> tuple[str, float | None]:
     return policy, float(bound)
 
 
-def told(summary: ExportSummary) -> str:
-    """Return what changes, in one line that names no zero."""
+def told(summary: ExportSummary) -> tuple[str, str]:
+    """Return how many labels change, and how, in a line that names no zero."""
     if summary.num_keep == summary.num_rows:
-        return f"No label changes: all {summary.num_rows:,} stay as they are."
+        return "No", f"label changes: all {summary.num_rows:,} stay as they are."
     what = {"relabeled": summary.num_relabel, "excluded": summary.num_exclude}
     how = {
         "by people": summary.num_by_people,
@@ -61,11 +62,8 @@ def told(summary: ExportSummary) -> str:
     changed = summary.num_rows - summary.num_keep
     parts = [_told_of(what, changed), _told_of(how, changed)]
     between = " · " if any(any(sign.isdigit() for sign in part) for part in parts) else " "
-    return (
-        f"**{changed:,} of {words.plural(summary.num_rows, 'label')} {'changes' if changed == 1 else 'change'}:** "
-        + between.join(parts)
-        + "."
-    )
+    many = f"of {words.plural(summary.num_rows, 'label')} {'changes' if changed == 1 else 'change'}"
+    return f"{changed:,}", f"{many}: {between.join(parts)}."
 
 
 def _told_of(counts: Mapping[str, int], total: int) -> str:
@@ -75,8 +73,32 @@ def _told_of(counts: Mapping[str, int], total: int) -> str:
     )
 
 
-def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit: Audit | None) -> None:
-    """One line on what would change, the files to take home, and the changes as pictures and rows.
+def show_shares(dataset: Dataset, summary: ExportSummary) -> None:
+    """Draw the share of wrong labels before and after what people decided, and what nobody has checked.
+
+    Without random samples nobody knows either share: then only what is checked.
+    """
+    seen = readers.status(dataset)
+    number, changes = told(summary)
+    rate, left = seen.noise, seen.left
+    if rate is not None and left is not None and rate.kind == left.kind == "interval":
+        after = left.point if left.has_middle else left.high
+        least = "" if left.has_middle else "at most "
+        shares = f"{words.percent(rate.point)} → {least}{words.percent(after / dataset.num_samples)}"
+        state.headline("export_shares", shares, "of the labels are wrong, before → after")
+        st.markdown(f"**{number}** {changes}")
+    else:
+        state.headline("export_changes", number, changes)
+        if rate is not None:
+            st.caption("Nobody knows how many wrong labels are left: random samples say it (Verify).")
+    if seen.finished is not None:
+        progress.draw(seen)
+
+
+def show_changes(
+    dataset: Dataset, policy: str, max_fdr: float | None, first: DeltaGenerator, *, audit: Audit | None
+) -> None:
+    """One line on what would change (in ``first``), the files to take home, and the changes as pictures and rows.
 
     Where nothing would change, the worst suspects in place of the changes.
     """
@@ -95,7 +117,11 @@ def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit:
         summary, rows = preview_export(
             dataset.name, policy=policy, max_fdr=None, audit_id=audit_id, rows=READ
         )
-    st.markdown(told(summary))
+    with first:
+        if policy == "reviewed" and not rows.empty:
+            show_shares(dataset, summary)
+        else:
+            state.headline("export_changes", *told(summary))
     if rows.empty:
         st.caption("Changes come from what people decide on suspects, or with the second choice above.")
         page, says = ("suspects", "Review the suspects") if audit_id else ("audit", "Go to Audit")
@@ -113,14 +139,14 @@ def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit:
         left, right = st.columns([1, 2.2])
         pairs = pd.DataFrame(summary.pairs, columns=["given label", "cleaned label", "samples"])
         left.dataframe(pairs, hide_index=True, height="auto" if len(pairs) < 9 else 320)
-        first = [
+        leading = [
             name
             for name in ("sample_id", "filepath", "given_label", "cleaned_label", "action")
             if name in rows
         ]
-        rest = [name for name in rows.columns if name not in first]
+        rest = [name for name in rows.columns if name not in leading]
         right.dataframe(
-            rows[first + rest].astype(str), hide_index=True, height="auto" if len(rows) < 9 else 320
+            rows[leading + rest].astype(str), hide_index=True, height="auto" if len(rows) < 9 else 320
         )
 
 
@@ -177,9 +203,10 @@ def show_log(dataset: Dataset) -> None:
 
 dataset, bar = state.screen("Export")
 audit = state.chosen_audit(dataset)
+first = st.container()
 policy, max_fdr = choose_policy()
 with shown():
-    show_changes(dataset, policy, max_fdr, audit=audit)
+    show_changes(dataset, policy, max_fdr, first, audit=audit)
 with shown(), st.expander("Log of decisions", icon=":material/history:"):
     show_log(dataset)
 if audit is not None:

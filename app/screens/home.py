@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.panels import demo, worst
+from app.panels import demo, progress, worst
 from app.session import next_steps, readers, sign_in, state, words
 from app.session.access import OWNER
 from app.session.failures import shown
@@ -15,10 +15,10 @@ from app.session.readers import Status
 from app.session.words import plain
 from auditor import api
 from auditor.catalog.records import Dataset
-from auditor.ground.vocabulary import LABELS, REGRESSION
+from auditor.ground import wording
 
 WORST, FEW_THUMBS = 6, 4
-"""Pictures of a card and of a row."""
+"""Pictures of a card, twice as many where it is the only one, and of a row."""
 FEW, A_PAGE = 3, 20
 """Datasets up to which each is a card and nothing is to be chosen; more are rows, so many a page."""
 NEWEST = "newest first"
@@ -32,21 +32,21 @@ state.head("Label auditor")
 is_owner = sign_in.may(OWNER)
 
 
-def draw_dataset(seen: Status, *, as_row: bool) -> None:
-    """One dataset: its next step as one sentence and one button, and on a card its worst suspects."""
-    row = seen.dataset
+def draw_dataset(seen: Status, *, as_row: bool, is_alone: bool = False) -> None:
+    """One dataset: its next step as one line and one button, how far it is as a bar, and some of its pictures."""
+    row, step = seen.dataset, next_steps.of(seen)
     with st.container(border=True):
         if as_row:
             thumbs, head, action, more = st.columns([1.1, 2.9, 1.4, 0.35], vertical_alignment="center")
         else:
             head, action, more = st.columns([4, 1.4, 0.35], vertical_alignment="center")
-        step = next_steps.of(seen)
-        if as_row:
-            head.markdown(f"**{plain(row.name)}** &ensp; {plain(step.sentence)}")
-        else:
-            head = head.container(gap="xxsmall", key=f"home_head_{row.id}")
-            head.subheader(plain(row.name), anchor=False)
-            head.markdown(plain(step.sentence))
+        with head.container(gap="xxsmall", key=f"home_head_{row.id}"):
+            st.markdown(f"**{plain(row.name)}** &ensp; {plain(what(row))}")
+            if as_row:
+                st.markdown(plain(step.sentence))
+            else:
+                number, rest = step.headline
+                state.headline(f"home_{row.id}", number, plain(rest))
         if sign_in.opens(step.page) and action.button(
             step.button,
             key=f"home_next_{row.id}",
@@ -60,35 +60,22 @@ def draw_dataset(seen: Status, *, as_row: bool) -> None:
                 "", icon=":material/more_horiz:", key=f"home_more_{row.id}", help="Rename or delete"
             ):
                 draw_changes(row)
-        head.caption(" · ".join(facts(seen)), help=seen.left.sentence if seen.left else None)
+        if seen.finished is not None:
+            with head if as_row else st.container():
+                progress.draw(seen)
         with shown():
             if as_row:
                 with thumbs:
                     worst.draw_some(row, FEW_THUMBS, labels=False)
-            elif seen.finished is None or not worst.draw(row, seen.finished, WORST):
-                worst.draw_some(row, WORST)
+            else:
+                count = WORST * (2 if is_alone else 1)
+                if seen.finished is None or not worst.draw(row, seen.finished, count):
+                    worst.draw_some(row, count)
 
 
-def facts(seen: Status) -> list[str]:
-    """Return what is known of a dataset, in few words; nothing that is zero."""
-    row = seen.dataset
-    kinds = LABELS[row.task] if row.task == REGRESSION else words.plural(len(row.classes), "class")
-    samples = words.plural(row.num_samples, "sample")
-    if seen.decided:
-        part = "all" if seen.verified == seen.decided else f"{words.count(seen.verified)} of them"
-        at_random = f", {part} at random" if seen.verified else ""
-        samples = f"{words.count(seen.decided)} of {samples} checked{at_random}"
-    known = [samples, kinds]
-    if seen.found:
-        known.append(f"{words.count(seen.found)} wrong")
-    if seen.left is not None and seen.left.kind == "interval":
-        left = seen.left
-        many = f"about {words.count(left.point)}" if left.has_middle else f"at most {words.count(left.high)}"
-        known.append(f"{many} left")
-    if seen.audits:
-        others = seen.audits - bool(seen.running)
-        known += [words.plural(others, "audit")] * bool(others) + ["an audit is running"] * bool(seen.running)
-    return [*known, f"imported {words.ago(row.created_at)}"]
+def what(row: Dataset) -> str:
+    """``340 pictures, 10 classes``."""
+    return f"{words.plural(row.num_samples, 'picture')}, {wording.kind_of_labels(row.task, len(row.classes))}"
 
 
 def draw_changes(row: Dataset) -> None:
@@ -157,7 +144,7 @@ def choose(rows: list[Dataset]) -> tuple[list[Dataset], bool]:
 datasets = readers.all_datasets()
 some, as_rows = choose(datasets)
 for one in some:
-    draw_dataset(readers.status(one), as_row=as_rows)
+    draw_dataset(readers.status(one), as_row=as_rows, is_alone=len(datasets) == 1)
 if not datasets and is_owner:
     draw_start()
 elif not datasets:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from app.panels import importing
@@ -94,9 +95,9 @@ def choose_source() -> tuple[object, Find] | None:
             key="import_path",
             on_change=_choose,
             args=(PATH,),
-            help="A folder with one sub-folder per class, a table, Parquet, a zip or fiftyone:NAME",
+            help="A folder with one sub-folder per class, a table, Parquet, a zip or fiftyone:NAME; inside "
+            + ", ".join(plain(str(root)) for root in allowed.roots()),
         ).strip()
-        st.caption("Paths must be inside " + ", ".join(plain(str(root)) for root in allowed.roots()))
     chosen = st.session_state.get(CHOSEN)
     if chosen == FOLDER and files:
         return tuple(one.file_id for one in files), partial(keep_folder, files)
@@ -147,9 +148,10 @@ def allowed_path(typed: str) -> tuple[str, str | None]:
     return allowed.checked(typed), None
 
 
-def choose_options() -> dict[str, Any]:
-    """Return how the source is read; empty means found out from the file."""
-    with st.expander("How to read it", icon=":material/tune:"):
+def choose_options() -> tuple[dict[str, Any], DeltaGenerator]:
+    """Return how the source is read, where empty means found out from the file, and the room above that."""
+    with st.expander("Settings", icon=":material/tune:"):
+        room = st.container()
         st.caption("Where a field is empty, the source decides.")
         columns = st.columns(3)
         label = columns[0].text_input(words.FIELDS["label_column"], key="import_label_column")
@@ -206,7 +208,7 @@ def choose_options() -> dict[str, Any]:
             key="import_class_names",
             help="one per line; R G B NAME for coloured masks",
         )
-    return {
+    options = {
         "label_column": label.strip() or None,
         "path_column": path.strip() or None,
         "true_label_column": truth.strip() or None,
@@ -222,6 +224,7 @@ def choose_options() -> dict[str, Any]:
         "annotators": [one for each in annotators.split(",") if (one := each.strip())],
         "annotator_column": who.strip() or None,
     }
+    return options, room
 
 
 def preview(find: Find, options: dict[str, Any]) -> None:
@@ -264,12 +267,14 @@ def is_taken(name: str) -> bool:
     return name in under_way or any(row.name == name for row in readers.all_datasets())
 
 
-def offer_import(found: dict[str, Any]) -> None:
-    """Name, size and the button that registers it; a name that is taken is told before the button works."""
+def offer_import(found: dict[str, Any], room: DeltaGenerator) -> None:
+    """The name and the button that registers it; a name that is taken is told before the button works.
+
+    ``room`` is where what few people change is drawn.
+    """
     seen: previews.Look = found["look"]
-    left, middle, right = st.columns([2, 1, 1.4], vertical_alignment="bottom")
-    name = left.text_input(words.FIELDS["name"], max_chars=100, key="import_name").strip()
-    size = middle.selectbox(
+    problems = seen.preview.num_problems
+    size = room.selectbox(
         words.FIELDS["image_size"],
         IMAGE_SIZES,
         format_func=lambda side: f"{side} px" if side else f"{seen.preview.image_size or '?'} px, as found",
@@ -277,24 +282,28 @@ def offer_import(found: dict[str, Any]) -> None:
         help="The side of the square at which the engines see a picture: as found is the median side, at most "
         "224 px. Smaller is faster; on photos larger finds a little more. The pictures on the screens stay sharp.",
     )
-    skip = right.checkbox(words.FIELDS["skip_bad"], value=False, key="import_skip")
-    if seen.preview.num_problems and not skip:
+    skip = (st if problems else room).checkbox(words.FIELDS["skip_bad"], value=False, key="import_skip")
+    if problems and not skip:
         st.warning(
-            f"{words.plural(seen.preview.num_problems, 'problem')} found: "
+            f"{words.plural(problems, 'problem')} found: "
             "the import is refused unless those rows are left out."
         )
+    left, right, _ = st.columns([2, 1, 2], vertical_alignment="bottom")
+    name = left.text_input(words.FIELDS["name"], max_chars=100, key="import_name").strip()
     refused = "" if name else "Name the dataset."
     refused = plain(seen.preview.question) if seen.preview.question else refused
     if name and is_taken(name):
         refused = f"A dataset named {plain(name)} exists already; choose another name."
     if refused:
         st.warning(refused)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        wanted = st.button(
-            "Import", type="primary", key="import_start", icon=":material/upload:", disabled=bool(refused)
-        )
-        source = Path(found["source"]).name if found["upload"] else found["source"]
-        st.markdown(f"from {plain(source)}", width="content")
+    wanted = right.button(
+        "Import",
+        type="primary",
+        key="import_start",
+        icon=":material/upload:",
+        disabled=bool(refused),
+        width="stretch",
+    )
     if wanted:
         options = found["options"] | {"image_size": size, "skip_bad": skip}
         arguments = {"source": found["source"], "options": options, "upload": found["upload"]}
@@ -326,12 +335,16 @@ state.head("Import")
 importing.draw_jobs()
 if is_result():
     if st.button("Import another dataset", key="import_again", icon=":material/add:"):
+        for seen in jobs.listed("import"):
+            if seen.is_over:
+                jobs.remove(seen.job.id)
         st.session_state[ANOTHER] = True
         st.rerun()
     st.stop()
 with shown():
     chosen = choose_source()
-    options = choose_options()
+    asked_for = st.container()
+    options, further = choose_options()
     if chosen is None:
         if (
             LOOKED_AT not in st.session_state
@@ -343,11 +356,12 @@ with shown():
         if (asked := (source, options)) != st.session_state.get(LOOKED_AT):
             preview(find, options)
             st.session_state[LOOKED_AT] = asked
-if FOUND not in st.session_state:
-    show_layouts()
-else:
-    with shown():
-        importing.draw_look(st.session_state[FOUND]["look"])
-        offer_import(st.session_state[FOUND])
-        if FOUND in st.session_state:
-            importing.draw_rows(st.session_state[FOUND]["look"])
+with asked_for, shown():
+    if FOUND not in st.session_state:
+        show_layouts()
+    else:
+        found = st.session_state[FOUND]
+        importing.draw_found(found["look"])
+        offer_import(found, further)
+        importing.draw_look(found["look"])
+        importing.draw_rows(found["look"])

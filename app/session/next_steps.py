@@ -23,6 +23,17 @@ class Step:
     page: str
     button: str
 
+    @property
+    def headline(self) -> tuple[str, str]:
+        """The sentence's first number, or nothing, and what follows it."""
+        number, _, rest = self.sentence.partition(" ")
+        return (number, rest) if number[:1].isdigit() else ("", self.sentence)
+
+
+def waiting(seen: Status) -> int:
+    """Suspects of the newest audit that nobody has checked."""
+    return (queues.sizes(seen.finished, SUSPECTS)[0] or 0) if seen.finished else 0
+
 
 def of(seen: Status) -> Step:
     """An audit, then its suspects, then a random sample that says what is left, then the export."""
@@ -41,12 +52,9 @@ def of(seen: Status) -> Step:
     if 0 < seen.verified < seen.drawn:
         checked = f"{seen.verified} of {words.plural(seen.drawn, 'random sample')} checked; finish the rest."
         return Step(checked, "verify", "Continue verifying")
-    waiting = queues.sizes(audit, SUSPECTS)[0] or 0
-    if waiting:
-        many = (
-            words.count(waiting) if waiting == number else f"{words.count(waiting)} of {words.count(number)}"
-        )
-        text = f"{many} {'suspect waits' if waiting == 1 else 'suspects wait'} to be checked."
+    if left := waiting(seen):
+        many = words.count(left) if left == number else f"{words.count(left)} of {words.count(number)}"
+        text = f"{many} {'suspect waits' if left == 1 else 'suspects wait'} to be checked."
         if seen.running is not None and seen.running.id == audit.id:
             text += " Other engines still train; the order gets better when they are done."
         return Step(text, "suspects", "Review the suspects")

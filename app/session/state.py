@@ -126,6 +126,12 @@ def head(title: str, dataset: Dataset | None = None) -> DeltaGenerator:
     )
 
 
+def headline(key: str, number: str, text: str) -> None:
+    """Draw what a screen says first: one number, large, or none, and what it counts. Both are Markdown."""
+    with st.container(key=f"huge_{key}"):
+        st.markdown(f"**{number}** {text}" if number else text)
+
+
 def screen(title: str) -> tuple[Dataset, DeltaGenerator]:
     """Open a screen about a dataset: draws its bar; returns the dataset and the bar's room on the right."""
     name = st.session_state.get(CHOSEN)

@@ -50,7 +50,7 @@ def interval(low: float, high: float) -> str:
     return f"{start.removesuffix(' %') if start[0].isdigit() else start} – {percent(high)}"
 
 
-NOTHING_STANDS_OUT = "Nothing stands out. Check 20 at random to be sure."
+NOTHING_STANDS_OUT = "Nothing stands out. Check some at random to be sure."
 ORDER_ALONE = (
     "No label is called a suspect: the engines learned from the labels that they judge and contradict most of "
     "them, so there is an order and no cut. Verify some at random to get one."

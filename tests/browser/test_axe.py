@@ -83,7 +83,7 @@ def open_audit_form(page: Any, server: Server) -> None:
     page.get_by_text("Start a new audit").click(timeout=WAIT_MS)
     page.locator(".st-key-audit_start button").wait_for(timeout=WAIT_MS)
     still(page)  # the forecast may still move what is below it, away from under a click
-    page.get_by_text("Engines and settings").click(timeout=WAIT_MS)
+    page.get_by_text("Settings", exact=True).click(timeout=WAIT_MS)
     page.get_by_label("Seed").wait_for(timeout=WAIT_MS)
 
 

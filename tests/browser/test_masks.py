@@ -57,13 +57,13 @@ def in_view(page: Any) -> int:
 def import_the_folder(page: Any, server: Server, source: Path) -> None:
     open_page(page, server, "import")
     page.get_by_role("tab", name="Path on this server").click()
-    page.get_by_text("How to read it").click()
+    page.get_by_text("Settings", exact=True).click()
     folder = page.locator(".st-key-import_masks input")
     click_until(page.get_by_text("masks: a class for each pixel"), folder.is_enabled, "the choice of masks")
     settled(page)
     page.locator(".st-key-import_path input").fill(str(source))
     page.locator(".st-key-import_path input").press("Enter")
-    page.get_by_test_id("stMetric").filter(has_text="Kind").filter(has_text="masks").wait_for(timeout=WAIT_MS)
+    page.get_by_text("pictures with masks").wait_for(timeout=WAIT_MS)
     settled(page)
     page.locator(".st-key-import_start button:enabled").click(timeout=WAIT_MS)
 
@@ -72,7 +72,7 @@ def audit(page: Any) -> int:
     """As the page offers it: the plain engine on the quick preset. Returns the audit's number."""
     page.get_by_role("button", name="Start an audit").click(timeout=WAIT_MS)
     page.locator(".st-key-audit_mask_start button:enabled").click(timeout=WAIT_MS)
-    page.get_by_text(re.compile("Audit 1")).first.wait_for(timeout=WAIT_MS)
+    page.get_by_text(re.compile("Audit 1|How the engines ran")).first.wait_for(timeout=WAIT_MS)
 
     def is_over() -> bool:
         with session() as open_session:

@@ -22,7 +22,7 @@ def test_palette__finds_screens_classes_and_samples_with_their_pictures(
     palette = page.get_by_role("dialog", name="Go to")
     palette.wait_for(timeout=WAIT_MS)
     titles = palette.get_by_role("heading").all_inner_texts()
-    assert titles == ["Screens", "Datasets", "Suspects of a class"]
+    assert titles == ["Screens", "Datasets", "Suspects of a class", "Do"]
     page.keyboard.type("12")
     page.wait_for_function(
         "() => [...document.querySelectorAll('dialog.palette img')].length > 1"
@@ -35,3 +35,25 @@ def test_palette__finds_screens_classes_and_samples_with_their_pictures(
     page.keyboard.press("Enter")
     page.wait_for_url("**/suspects*", timeout=WAIT_MS)
     page.locator('[data-testid=card][data-sample="120"]').wait_for(timeout=WAIT_MS)
+
+
+def test_palette__downloads_the_table_and_turns_the_colours(browser: Any, running: Server) -> None:
+    page = browser.new_context(color_scheme="light").new_page()
+    open_page(page, running, f"engines?{OLDER}")
+    page.locator("#palette").wait_for(timeout=WAIT_MS)
+    with page.expect_download(timeout=WAIT_MS) as taken:
+        do(page, "cleaned csv")
+    assert taken.value.suggested_filename.endswith("-cleaned.csv")
+    do(page, "dark")
+    page.wait_for_function(
+        "() => getComputedStyle(document.querySelector('[data-testid=stApp]')).colorScheme === 'dark'",
+        timeout=WAIT_MS,
+    )
+
+
+def do(page: Any, words: str) -> None:
+    """The first entry that the palette finds for those words."""
+    page.keyboard.press("Control+k")
+    page.get_by_role("dialog", name="Go to").wait_for(timeout=WAIT_MS)
+    page.keyboard.type(words)
+    page.keyboard.press("Enter")

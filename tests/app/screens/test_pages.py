@@ -65,6 +65,11 @@ def texts(app: AppTest) -> str:
     return "\n".join(str(part.value) for part in parts)
 
 
+def names(app: AppTest) -> list[str]:
+    """Datasets of Home."""
+    return re.findall(r"^\*\*(.+?)\*\* &ensp;", texts(app), re.MULTILINE)
+
+
 def decisions() -> dict[int, str]:
     with session() as open_session:
         return {sample: row.decision for sample, row in reviews.decisions(open_session, 1).items()}
@@ -105,8 +110,8 @@ def test_home__a_dataset_says_what_comes_next_and_leads_there() -> None:
     assert [title.value for title in app.title] == ["Suspects"]
     audit = open_page("audit")
     assert audit.button(key="audit_next").label == button
-    (said,) = [one.value for one in audit.subheader if "among" in one.value]
-    assert waits.split()[0] in said.split(), "the number of suspects is said once"
+    (said,) = [one.value for one in audit.markdown if "look wrong" in one.value]
+    assert waits.split()[0].strip("*") in re.split(r"[ *]+", said), "both say the same number"
 
 
 @pytest.mark.usefixtures("copied_home")
@@ -123,27 +128,29 @@ def test_home__a_first_list_is_reviewed_while_engines_train() -> None:
 @pytest.mark.usefixtures("copied_home")
 def test_home__found_and_left_are_those_of_classes() -> None:
     verify_sixty()
-    home = texts(open_page("home"))
+    app = open_page("home")
+    home = " ".join(one.proto.body for one in app.get("html"))
     classes = texts(open_page("classes"))
     found, left = (re.search(rf"\*\*([\w, ]+)\*\* {name}", classes)[1] for name in ("found", "left"))
     assert found != "0"
-    assert f"{found} wrong" in home
-    assert f"{left} left" in home
-    assert "60 of 240 samples checked, all at random" in home
+    assert f"<b>60</b> checked ({found} wrong)" in home
+    assert f"{left.capitalize()} wrong labels left" in home
 
 
 @pytest.mark.usefixtures("copied_home")
 def test_home__what_is_left_is_not_counted_until_rows_are_verified() -> None:
-    assert " left" not in texts(open_page("home"))
+    bars = " ".join(one.proto.body for one in open_page("home").get("html"))
+    assert "suspects to check" in bars
+    assert "wrong labels left" not in bars
 
 
 @pytest.mark.usefixtures("copied_home")
-def test_home__shows_the_six_worst_and_another_name() -> None:
+def test_home__shows_the_worst_and_another_name() -> None:
     app = open_page("home")
-    assert len(app.get("image")) == 6
+    assert len(app.get("image")) == 12
     app.text_input(key="home_name_1").input("renamed").run()
     app.button(key="home_rename_1").click().run()
-    assert [heading.value for heading in app.subheader] == ["renamed"]
+    assert names(app) == ["renamed"]
     assert app.selectbox(key="dataset").value == "renamed"
     app.checkbox(key="home_sure_1").check().run()
     app.button(key="home_delete_1").click().run()
@@ -153,7 +160,7 @@ def test_home__shows_the_six_worst_and_another_name() -> None:
 @pytest.mark.usefixtures("copied_home")
 def test_home__names_are_text() -> None:
     app = open_page("home")
-    assert [heading.value for heading in app.subheader] == [r"tiny \[digits\]\(x\)"]
+    assert names(app) == [r"tiny \[digits\]\(x\)"]
 
 
 @pytest.mark.usefixtures("copied_home")
@@ -306,7 +313,7 @@ def relabel_three() -> str:
 def test_export__counts_follow_the_decisions() -> None:
     relabel_three()
     app = open_page("export")
-    assert "3 of 240 labels change:** relabeled by people." in texts(app)
+    assert "**3** of 240 labels change: relabeled by people." in texts(app)
     assert app.button(key=f"export_revert_{reviewing.batches(1).batch[0]}").label == "Revert"
 
 
@@ -445,8 +452,8 @@ def test_import__preview_shows_rows_classes_and_problems(
     monkeypatch.setenv("AUDITOR_IMPORT_ROOTS", str(tmp_path))
     app = open_page("import_")
     app.text_input(key="import_path").input(str(table)).run()
-    figures = {metric.label: metric.value for metric in app.metric}
-    assert (figures["Samples"], figures["Classes"], figures["Problems"]) == ("30", "10", "1")
+    found = next(one.value for one in app.markdown if one.value.startswith("**30** pictures"))
+    assert found == "**30** pictures, 10 classes, 1 without a label, 1 problem"
     assert "nan' is no label" in texts(app)
     assert "the import is refused unless those rows are left out" in texts(app)
     with session() as open_session:

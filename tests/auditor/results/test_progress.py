@@ -83,7 +83,7 @@ def test_end__says_what_the_last_ones_were_and_that_nothing_stands_out(audited: 
         no_suspects(0, is_order_alone=AuditSummary(weights=weights).is_order_alone)
         for weights in ({"a": 1.0}, {})
     )
-    assert pooled == "Nothing stands out. Check 20 at random to be sure."
+    assert pooled == "Nothing stands out. Check some at random to be sure."
     assert "an order and no cut" in ranked
     assert replace(seen, num_suspects=0).end == seen.nothing == ranked
 
@@ -96,7 +96,7 @@ def test_no_suspects__every_surface_says_that_people_found_errors_all_the_same(
         summary = audits.get(open_session, audit_id).summary
         quiet = replace(summary, num_label_issues=0, stands_out=False, weights={"cross_entropy": 1.0})
         audits.change(open_session, audit_id, summary=quiet)
-    assert "Nothing stands out. Check 20 at random" in report.report("digits")
+    assert "Nothing stands out. Check some at random" in report.report("digits")
     review(np.flatnonzero(digits.is_wrong)[:2].tolist(), "exclude")
     said = "Nothing stood out by itself, but people found 2 wrong labels: look at the first of the list"
     assert said in report.report("digits")

@@ -1,0 +1,43 @@
+"""How far a dataset is: a bar of what is checked, what waits and the rest, with its numbers below."""
+
+from __future__ import annotations
+
+from html import escape
+
+import streamlit as st
+
+from app.session import next_steps, words
+from app.session.readers import Status
+
+Part = tuple[int, str, str]
+"""How many, what they are, and a tone of ``frame.css``: ``done``, ``doubt`` or ``rest``."""
+
+
+def draw(seen: Status) -> None:
+    """Draw the parts that are not empty side by side, each as wide as it is large."""
+    parts = [one for one in _parts(seen) if one[0] > 0]
+    pieces = "".join(f'<i class="{tone}" style="flex: {number} 0 3px"></i>' for number, _, tone in parts)
+    legend = "".join(
+        f'<span><i class="{tone}"></i><b>{words.count(number)}</b> {escape(what)}</span>'
+        for number, what, tone in parts
+    )
+    note = f"<span>{escape(_left(seen))}</span>" if _left(seen) else ""
+    st.html(f'<div class="parts"><div>{pieces}</div><p>{legend}{note}</p></div>')
+
+
+def _parts(seen: Status) -> list[Part]:
+    waiting = next_steps.waiting(seen)
+    wrong = f" ({words.count(seen.found)} wrong)" if seen.found else ""
+    return [
+        (seen.decided, f"checked{wrong}", "done"),
+        (waiting, f"{'suspect' if waiting == 1 else 'suspects'} to check", "doubt"),
+        (seen.dataset.num_samples - seen.decided - waiting, "others, not checked", "rest"),
+    ]
+
+
+def _left(seen: Status) -> str:
+    """``About 24 wrong labels left``, where random samples say so; else nothing."""
+    if seen.left is None or seen.left.kind != "interval":
+        return ""
+    word, many = ("About", seen.left.point) if seen.left.has_middle else ("At most", seen.left.high)
+    return f"{word} {words.plural(many, 'wrong label')} left"

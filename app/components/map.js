@@ -3,6 +3,7 @@
 // sample ids, so that a selection can never point at the wrong row.
 
 const MARGIN = 18; // pixels around the whole map
+const REACH = 9; // of the pointer, in pixels
 const MOST_SHAPES = 4000;
 const MOST_STRETCH = 3; // of one axis against the other, so that the points fill the canvas
 
@@ -20,6 +21,7 @@ class EmbeddingMap {
     root.append(this.box);
     this.tool = "lasso";
     this.hidden = new Set();
+    this.spread = [spreadOf([]), spreadOf([])];
     this.view = { scale: 1, x: 0, y: 0, stretch: [1, 1] };
     this.selected = new Set();
     this.listen();
@@ -55,6 +57,7 @@ class EmbeddingMap {
       const points = unpack(await this.server.bytes(`map/${this.data.audit}/${encodeURIComponent(this.data.engine)}?tag=${this.tag}&v=${Date.now()}`));
       if (source !== this.source) return;
       this.points = this.overview = points;
+      this.spread = [spreadOf(points.x), spreadOf(points.y)];
       this.asked = null;
       this.index();
       this.polygon = this.data.region ? this.data.region.map((point) => this.toMap(point)) : null;
@@ -215,6 +218,8 @@ class EmbeddingMap {
         if (y[i] < low) low = y[i];
         if (y[i] > high) high = y[i];
       }
+      [left, right] = [left, right].map((one) => spread(this.spread[0], one));
+      [low, high] = [low, high].map((one) => spread(this.spread[1], one));
       const base = Math.max(1, Math.min(width, height) - 2 * MARGIN) / 65535; // the outermost points are whole, with their rings
       const fit = [width / Math.max(1, right - left), height / Math.max(1, high - low)].map((one) => (0.94 * one) / base);
       const scale = Math.min(80, ...fit);
@@ -260,10 +265,17 @@ class EmbeddingMap {
 
   toPixel([x, y]) {
     const { k, kTall, left, top } = this.frame();
-    return [left + x * k, top + (65535 - y) * kTall];
+    const [wide, tall] = this.spread;
+    return [left + spread(wide, x) * k, top + (65535 - spread(tall, y)) * kTall];
   }
 
-  fromPixel([px, py]) {
+  fromPixel(place) {
+    const [x, y] = this.drawnAt(place);
+    return [gather(this.spread[0], x), gather(this.spread[1], y)];
+  }
+
+  // A pixel on the axes as they are drawn.
+  drawnAt([px, py]) {
     const { k, kTall, left, top } = this.frame();
     return [(px - left) / k, 65535 - (py - top) / kTall];
   }
@@ -288,6 +300,7 @@ class EmbeddingMap {
     const frame = this.frame(); // once: to ask the page for the canvas's size at every point costs most of the time
     const { k, kTall, left, top } = frame;
     const { x, y, issue, sample, count } = this.points;
+    const [wide, tall] = this.spread;
     const dot = Math.max(1.6, Math.min(12, (count > 30000 ? 2 : count > 4000 ? 3 : count > 1000 ? 4.5 : count > 500 ? 7 : 9) * Math.sqrt(this.view.scale)));
     const size = Math.max(1, Math.round(dot * ratio));
     // Dots are written as pixels: a hundred thousand of them take milliseconds, and half a second as shapes.
@@ -299,8 +312,8 @@ class EmbeddingMap {
       const tone = pixelOf(this.colourOf(group), group === 65535 ? 0.35 : 0.75);
       shapes?.set(group, []);
       for (const i of members) {
-        const px = left + x[i] * k;
-        const py = top + (65535 - y[i]) * kTall;
+        const px = left + wide[x[i]] * k;
+        const py = top + (65535 - tall[y[i]]) * kTall;
         if (px < -9 || py < -9 || px > frame.width + 9 || py > frame.height + 9) continue;
         if (issue[i]) rings.push([px, py, group]);
         if (this.selected.has(sample[i])) marked.push([px, py]);
@@ -431,9 +444,9 @@ class EmbeddingMap {
 
   zoom(place, factor) {
     if (!this.points) return;
-    const before = this.fromPixel(place);
+    const before = this.drawnAt(place);
     this.view.scale = Math.max(0.5, Math.min(80, this.view.scale * factor));
-    const after = this.fromPixel(place);
+    const after = this.drawnAt(place);
     this.view.x += before[0] - after[0];
     this.view.y += before[1] - after[1];
     this.paint();
@@ -483,19 +496,23 @@ class EmbeddingMap {
   }
 
   hover(place) {
-    const [x, y] = this.fromPixel(place);
-    const { k, kTall } = this.frame();
-    const [reach, tall] = [9 / k, 9 / kTall];
+    const [px, py] = place;
+    const [left, low] = this.fromPixel([px - REACH, py + REACH]);
+    const [right, high] = this.fromPixel([px + REACH, py - REACH]);
+    const frame = this.frame();
+    const [wide, tall] = this.spread;
     const { starts, members } = this.buckets;
     let best = -1;
-    let nearest = 1;
+    let nearest = REACH * REACH;
     const bucket = (value) => Math.max(0, Math.min(127, value >> 9));
-    for (let row = bucket(y - tall); row <= bucket(y + tall); row += 1) {
-      for (let column = bucket(x - reach); column <= bucket(x + reach); column += 1) {
+    for (let row = bucket(low); row <= bucket(high); row += 1) {
+      for (let column = bucket(left); column <= bucket(right); column += 1) {
         const cell = row * 128 + column;
         for (let at = starts[cell]; at < starts[cell + 1]; at += 1) {
           const i = members[at];
-          const distance = ((this.points.x[i] - x) / reach) ** 2 + ((this.points.y[i] - y) / tall) ** 2;
+          const x = frame.left + wide[this.points.x[i]] * frame.k;
+          const y = frame.top + (65535 - tall[this.points.y[i]]) * frame.kTall;
+          const distance = (x - px) ** 2 + (y - py) ** 2;
           if (distance < nearest && !this.hidden.has(this.groupOf(i))) [best, nearest] = [i, distance];
         }
       }

@@ -25,6 +25,42 @@ function unpack(buffer) {
   return { ...columns, decisionNames: JSON.parse(new TextDecoder().decode(buffer.slice(at))) };
 }
 
+// Where the places of an axis (0 to 65535) are drawn: between the place itself and its rank among all points, so that
+// empty parts leave their room to crowded ones. The order stays, so what is circled is what was meant.
+const SPREAD = 0.6;
+
+function spreadOf(values) {
+  const bins = new Float64Array(257);
+  for (const value of values) bins[(value >> 8) + 1] += 1;
+  for (let bin = 1; bin <= 256; bin += 1) bins[bin] += bins[bin - 1];
+  const places = new Float64Array(65536);
+  for (let value = 0; value < 65536; value += 1) {
+    const [bin, part] = [value >> 8, (value & 255) / 256];
+    const rank = (bins[bin] + part * (bins[bin + 1] - bins[bin])) / Math.max(1, values.length);
+    places[value] = (1 - SPREAD) * value + SPREAD * 65535 * rank;
+  }
+  return places;
+}
+
+function spread(places, value) {
+  const at = Math.floor(value);
+  if (at < 0) return value;
+  if (at >= 65535) return places[65535] + value - 65535;
+  return places[at] + (value - at) * (places[at + 1] - places[at]);
+}
+
+function gather(places, drawn) {
+  if (drawn < 0) return drawn;
+  if (drawn >= places[65535]) return 65535 + drawn - places[65535];
+  let [low, high] = [0, 65535];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (places[middle] <= drawn) low = middle;
+    else high = middle;
+  }
+  return low + (drawn - places[low]) / (places[high] - places[low]);
+}
+
 // The points of a part of the map in place of those that an overview has there.
 function merged(overview, part, [left, low, right, high]) {
   const kept = [];

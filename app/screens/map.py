@@ -15,8 +15,9 @@ COLOURS = {"given": "Given label", "suggested": "Suggested label", "trust": "Tru
 COLOURS |= {"review": "Review", "reviewer": "Reviewer", "split": "Split"}
 WORST = 12
 HELP = (
-    "A ring on the map is a suspect; points that lie together look alike in what the map was made from. The wheel "
-    "zooms, Shift and drag move the view. By keys: arrows and + − move the view, A selects what is in view."
+    "A ring on the map is a suspect; points that lie together look alike in what the map was made from. Crowded "
+    "parts are drawn wider than they are, empty ones narrower. The wheel zooms, Shift and drag move the view. By "
+    "keys: arrows and + − move the view, A selects what is in view."
 )
 
 dataset, bar = state.screen("Map")

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 
+from app import components
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.results import arrays
@@ -308,6 +309,20 @@ def test_verify__classes_that_end_in_a_digit_have_it_as_their_key_and_help_lists
     page.locator("[data-testid=verify][data-judged='1']").wait_for(timeout=WAIT_MS)
     wait_until(lambda: blind.num_judged(1) == 1, "the verdict in the database")
     assert verifying.rows(1).true_labels.tolist() == [4]
+
+
+def test_map__crowded_parts_are_drawn_wider_and_every_place_comes_back(browser: Any) -> None:
+    source = (Path(components.__file__).parent / "points.js").read_text(encoding="utf-8")
+    page = browser.new_page()
+    drawn, back = page.evaluate(
+        f"""() => {{ {source}
+        const places = spreadOf([500, 30000, 30010, 30020, 30030, 65000]);
+        const drawn = [-3, 0, 499.5, 29952, 30208, 65535, 66000].map((place) => spread(places, place));
+        return [drawn, drawn.map((one) => gather(places, one))]; }}"""
+    )
+    assert back == pytest.approx([-3, 0, 499.5, 29952, 30208, 65535, 66000])
+    assert drawn == sorted(drawn)
+    assert drawn[4] - drawn[3] > 100 * 256, "four of six points lie there"
 
 
 def test_map__a_lasso_leads_to_its_images(browser: Any, running: Server, artifacts: Path) -> None:

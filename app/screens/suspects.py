@@ -7,7 +7,6 @@ import streamlit as st
 from app import components
 from app.panels import filters
 from app.session import readers, state, words
-from app.session.words import plain
 from auditor.results import statements
 from auditor.review import drawing
 
@@ -43,4 +42,4 @@ found = (
     if number
     else f"Audit {shown}: {statements.no_suspects(audit)}"
 )
-st.caption(f"{found} The most suspicious come first. Root of the files: {plain(dataset.root)}")
+st.caption(f"{found} The most suspicious come first.")

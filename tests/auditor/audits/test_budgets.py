@@ -106,6 +106,7 @@ def _planned(budget: float, monkeypatch: pytest.MonkeyPatch) -> Audit:
         }
 
     monkeypatch.setattr(engine_bridge, "estimated_seconds", estimated)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # one engine after another, whatever this machine has
     with session() as open_session:
         return audits.get(open_session, plan.plan_audit("few", budget=budget))
 

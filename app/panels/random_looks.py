@@ -17,7 +17,6 @@ from auditor import kind
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.numbers import number_text
 from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
-from auditor.ground.wording import percent
 from auditor.results import statements
 from auditor.review import blind, drawing
 
@@ -39,9 +38,12 @@ def offer(dataset: Dataset, choose_purpose: Callable[[int], str] | None = None) 
         return
     labels = "labels" if dataset.task == CLASSIFICATION else kind.of(dataset).words
     with st.container(border=True, key="random_offer"):
-        st.header(f"How many {labels} are wrong?", anchor=False)
-        st.write(WHY_NUMBER if dataset.task == REGRESSION else WHY)
-        _examples(dataset)
+        if drawing.num_drawn(dataset.id):
+            st.subheader("Check more", anchor=False)
+        else:
+            st.header(f"How many {labels} are wrong?", anchor=False)
+            st.write(WHY_NUMBER if dataset.task == REGRESSION else WHY)
+            _examples(dataset)
         form, buys = st.columns(2, gap="large")
         with form:
             size, tolerance = _ask(dataset, most)
@@ -111,11 +113,23 @@ def _ask(dataset: Dataset, most: int) -> tuple[int, float | None]:
     return int(size), tolerance
 
 
+def ask(dataset: Dataset, audit: Audit, judge: Callable[[], None]) -> None:
+    """The whole view of random samples: what waits with ``judge``, else what is known and the offer of more."""
+    if blind.pending(dataset.id):
+        judge()
+        known(dataset, audit)
+    else:
+        known(dataset, audit)
+        judge()  # the last verdict can be taken back
+        offer(dataset)
+
+
 def known(dataset: Dataset, audit: Audit) -> None:
     """Draw how many labels are wrong and what is promised about the list, once somebody has judged."""
-    if not blind.num_judged(dataset.id):
+    judged = blind.num_judged(dataset.id)
+    if not judged:
         return
-    standing = statements.load(audit.id)
-    st.markdown(plain(statements.noise_rate(standing).sentence))
-    for level, promise in statements.promises(standing).items():
-        st.caption(f"At {percent(level)}: {plain(promise.sentence)}")
+    if blind.pending(dataset.id):
+        st.markdown(plain(statements.noise_rate(statements.load(audit.id)).sentence))
+    else:
+        panel.picture(dataset, audit, lambda: None, judged=judged)

@@ -20,7 +20,6 @@ from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import RELABEL
 from auditor.labels.masks import KIND
-from auditor.review import blind
 
 MOST_LISTED = 2_000
 SUSPECTS, SAMPLE = "Suspects", "Random sample"
@@ -78,10 +77,8 @@ def asked(dataset: Dataset, audit: Audit, sample_id: int) -> dict[str, Any]:
 
 def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:
     """Judge randomly drawn masks as they were given, without a look at what is suggested."""
-    if not blind.pending(dataset.id):
-        random_looks.offer(dataset)
-    judging.blind(dataset, reviewer, judging.BLIND_MASK, partial(asked, dataset, audit))
-    random_looks.known(dataset, audit)
+    item = partial(asked, dataset, audit)
+    random_looks.ask(dataset, audit, lambda: judging.blind(dataset, reviewer, judging.BLIND_MASK, item))
 
 
 dataset, bar = state.screen("Masks")

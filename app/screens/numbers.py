@@ -12,7 +12,7 @@ import streamlit as st
 from app import components
 from app.panels import charts, downloads, fiftyone, judging, random_looks, worst
 from app.server import encoded_picture
-from app.session import readers, sign_in, state
+from app.session import readers, sign_in, state, words
 from app.session.access import OWNER
 from app.session.failures import shown
 from app.session.words import plain
@@ -25,6 +25,8 @@ from auditor.results import statements
 from auditor.review import blind
 
 MOST_LISTED = 2_000
+MOST_CHANGED = 12
+"""Numbers that change, as pictures."""
 MOST_POINTS = 2_000
 """Of the numbers that are no suspects, in the chart."""
 ALIKE = 4
@@ -141,23 +143,27 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
 
 def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:
     """Judge randomly drawn samples without a look at what is given or suggested."""
-    pending = blind.pending(dataset.id)
-    if not pending:
-        random_looks.offer(dataset)
-    scale = along_the_scale(dataset, audit, {sample for _, sample in pending})
+    scale = along_the_scale(dataset, audit, {sample for _, sample in blind.pending(dataset.id)})
     question = {"question": f"What number for {dataset.class_names[0]}?", "number": None, "alike": [scale]}
-    judging.blind(dataset, reviewer, judging.BLIND_NUMBER, lambda _: question)
-    random_looks.known(dataset, audit)
+    random_looks.ask(
+        dataset, audit, lambda: judging.blind(dataset, reviewer, judging.BLIND_NUMBER, lambda _: question)
+    )
 
 
 def decided(dataset: Dataset, audit: Audit) -> None:
-    """Draw what people decided, as a table."""
+    """Draw what people decided: the numbers that change as pictures, and all of them as a table."""
     page = listed(dataset, audit, dataset.num_samples)
     columns = ["sample_id", "filepath", "given", "suggested", "decision", "cleaned", "reviewer"]
     found: pd.DataFrame = page[page.decision.notna()][columns]
     if found.empty:
         st.write("Nobody has checked a number yet.")
         return
+    changed = found[found.cleaned.notna() & (found.cleaned != found.given)]
+    with st.container(key="huge_numbers"):
+        st.markdown(f"**{len(changed):,}** of {words.plural(len(found), 'checked number')} change")
+    numbers = changed.head(MOST_CHANGED)[["sample_id", "given", "cleaned"]].itertuples(index=False)
+    seen = [(int(sample), number_text(given), number_text(cleaned)) for sample, given, cleaned in numbers]
+    worst.row(dataset, seen, key="numbers_changed")
     st.dataframe(found, hide_index=True)
 
 

@@ -20,7 +20,6 @@ from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset
 from auditor.labels.sets import KIND
 from auditor.results import statements
-from auditor.review import blind
 
 MOST_LISTED = 2_000
 SUSPECTS, SAMPLE, DONE = "Suspects", "Random sample", "Checked"
@@ -80,10 +79,8 @@ def sampled(dataset: Dataset, sample_id: int) -> dict[str, Any]:
 
 def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:
     """Judge randomly drawn samples without a look at what is suggested."""
-    if not blind.pending(dataset.id):
-        random_looks.offer(dataset)
-    judging.blind(dataset, reviewer, judging.BLIND_SET, partial(sampled, dataset))
-    random_looks.known(dataset, audit)
+    item = partial(sampled, dataset)
+    random_looks.ask(dataset, audit, lambda: judging.blind(dataset, reviewer, judging.BLIND_SET, item))
 
 
 def decided(dataset: Dataset, audit: Audit) -> None:

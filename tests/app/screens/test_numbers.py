@@ -61,6 +61,10 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
     app.run()
     assert asked_of(app)["items"][0]["sample"] == int(worst.sample_id[2])
     assert set(decisions.outcomes(dataset.id)) == set(worst.sample_id[:2].tolist())
+    app.radio[0].set_value("Checked").run()
+    assert "**2** of 2 checked numbers change" in [one.value for one in app.markdown]
+    captions = [one.caption.replace("\\", "") for image in app.get("image") for one in image.proto.imgs]
+    assert captions[1].endswith("→ :blue[12.5]")
 
     app.radio[0].set_value("Random sample").run()
     app.number_input[0].set_value(3)

@@ -152,7 +152,8 @@ class MaskBench {
     this.live.textContent = `${item.filepath}, region ${card.regions.indexOf(this.region) + 1} of ${of}`;
     const next = this.data.items[this.at + 1];
     const ahead = MASK_LAYERS.filter((name) => this.shown[name]).map((name) => this.layerOf(next?.sample, name));
-    for (const one of card.regions) new Image().src = this.light(one);
+    const at = card.regions.indexOf(this.region);
+    for (const one of card.regions.slice(at + 1, at + 4)) new Image().src = this.light(one);
     if (next) for (const src of [this.server.image(next.sample, 1024), ...ahead]) new Image().src = src;
   }
 

@@ -31,7 +31,7 @@ def _parts(seen: Status) -> list[Part]:
     return [
         (seen.decided, f"checked{wrong}", "done"),
         (waiting, f"{'suspect' if waiting == 1 else 'suspects'} to check", "doubt"),
-        (seen.dataset.num_samples - seen.decided - waiting, "others, not checked", "rest"),
+        (seen.dataset.num_samples - seen.decided - waiting, "not checked", "rest"),
     ]
 
 

@@ -101,9 +101,8 @@ def draw_changes(row: Dataset) -> None:
 
 def draw_start() -> None:
     """Draw what an empty machine offers."""
-    st.write(
-        "Finds the wrong labels in an image set, lets you decide on them fast, and gives you a clean table "
-        "with an honest count of the wrong labels found and left."
+    state.headline(
+        "home_start", "", "Find the wrong labels among your pictures, decide fast, take home a clean table."
     )
     left, right = st.columns(2)
     with left.container(border=True, height="stretch"):

@@ -288,7 +288,7 @@ def offer_import(found: dict[str, Any], room: DeltaGenerator) -> None:
             f"{words.plural(problems, 'problem')} found: "
             "the import is refused unless those rows are left out."
         )
-    left, right, _ = st.columns([2, 1, 2], vertical_alignment="bottom")
+    left, right, rest = st.columns([2, 1, 2], vertical_alignment="bottom")
     name = left.text_input(words.FIELDS["name"], max_chars=100, key="import_name").strip()
     refused = "" if name else "Name the dataset."
     refused = plain(seen.preview.question) if seen.preview.question else refused
@@ -304,6 +304,7 @@ def offer_import(found: dict[str, Any], room: DeltaGenerator) -> None:
         disabled=bool(refused),
         width="stretch",
     )
+    rest.caption(f"from {plain(Path(found['source']).name)}")
     if wanted:
         options = found["options"] | {"image_size": size, "skip_bad": skip}
         arguments = {"source": found["source"], "options": options, "upload": found["upload"]}

@@ -12,7 +12,9 @@ from app.session import readers, sign_in, state
 
 
 def draw(pages: Mapping[str, Sequence[st.Page]]) -> None:
-    """The screens by section in the sidebar; of those about a dataset the ones for what its labels are."""
+    """The screens by section in the sidebar; of those about a dataset the ones for what its labels are, and none
+    where there is no dataset.
+    """
     name = st.session_state.get(state.CHOSEN)
     dataset = None if name is None else readers.dataset(name)
     with st.sidebar.container(key="screens", gap="xxsmall"):
@@ -20,7 +22,7 @@ def draw(pages: Mapping[str, Sequence[st.Page]]) -> None:
             shown = [
                 page
                 for page in members
-                if not section or dataset is None or state.is_for(page.title, dataset)
+                if not section or (dataset is not None and state.is_for(page.title, dataset))
             ]
             if section and shown:
                 st.caption(section)

@@ -55,6 +55,13 @@ def digits_zip() -> bytes:
     return packed.getvalue()
 
 
+ALL_PICTURES = """(number) => {
+  const all = [...document.querySelectorAll("[class*=st-key-pictures_some] img")];
+  return all.length === number && all.every((one) => one.complete && one.naturalWidth > 0);
+}"""
+"""Each picture of what was imported is there: those of a run that ended at once would be gone from the server."""
+
+
 def button(page: Any, text: str) -> Any:
     return page.get_by_role("button", name=re.compile(re.escape(text)))
 
@@ -63,6 +70,7 @@ def import_the_zip(page: Any, server: Server) -> None:
     open_page(page, server, "import")
     upload = {"name": "digits.zip", "mimeType": "application/zip", "buffer": digits_zip()}
     page.locator(".st-key-import_file input[type=file]").set_input_files(upload)
+    page.get_by_text("from digits.zip").wait_for(timeout=WAIT_MS)
     page.get_by_text("Name of the dataset").wait_for(timeout=WAIT_MS)
     page.get_by_text("400 pictures, 10 classes").wait_for(timeout=WAIT_MS)
     name = page.locator(".st-key-import_name input")
@@ -71,6 +79,7 @@ def import_the_zip(page: Any, server: Server) -> None:
     settled(page)
     page.locator(".st-key-import_start button:enabled").click(timeout=WAIT_MS)
     page.get_by_text("400 pictures imported").wait_for(timeout=WAIT_MS)
+    page.wait_for_function(ALL_PICTURES, arg=12, timeout=WAIT_MS)
 
 
 def start_the_audit(page: Any) -> None:

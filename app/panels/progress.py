@@ -36,8 +36,11 @@ def _parts(seen: Status) -> list[Part]:
 
 
 def _left(seen: Status) -> str:
-    """``About 24 wrong labels left``, where random samples say so; else nothing."""
-    if seen.left is None or seen.left.kind != "interval":
+    """``About 24 wrong labels left (15 to 38)``, where random samples say so; else nothing."""
+    left = seen.left
+    if left is None or left.kind != "interval":
         return ""
-    word, many = ("About", seen.left.point) if seen.left.has_middle else ("At most", seen.left.high)
-    return f"{word} {words.plural(many, 'wrong label')} left"
+    if not left.has_middle:
+        return f"At most {words.plural(left.high, 'wrong label')} left"
+    span = f" ({left.low:,} to {left.high:,})" if left.low < left.high else ""
+    return f"About {words.plural(left.point, 'wrong label')} left{span}"

@@ -84,7 +84,7 @@ def show_shares(dataset: Dataset, summary: ExportSummary) -> None:
     if rate is not None and left is not None and rate.kind == left.kind == "interval":
         after = left.point if left.has_middle else left.high
         least = "" if left.has_middle else "at most "
-        shares = f"{words.percent(rate.point)} → {least}{words.percent(after / dataset.num_samples)}"
+        shares = f"About {words.percent(rate.point)} → {least}{words.percent(after / dataset.num_samples)}"
         state.headline("export_shares", shares, "of the labels are wrong, before → after")
         st.markdown(f"**{number}** {changes}")
     else:

@@ -159,8 +159,7 @@ def decided(dataset: Dataset, audit: Audit) -> None:
         st.write("Nobody has checked a number yet.")
         return
     changed = found[found.cleaned.notna() & (found.cleaned != found.given)]
-    with st.container(key="huge_numbers"):
-        st.markdown(f"**{len(changed):,}** of {words.plural(len(found), 'checked number')} change")
+    state.headline("numbers", f"{len(changed):,}", f"of {words.plural(len(found), 'checked number')} change")
     numbers = changed.head(MOST_CHANGED)[["sample_id", "given", "cleaned"]].itertuples(index=False)
     seen = [(int(sample), number_text(given), number_text(cleaned)) for sample, given, cleaned in numbers]
     worst.row(dataset, seen, key="numbers_changed")

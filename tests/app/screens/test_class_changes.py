@@ -87,7 +87,7 @@ def test_merge__nothing_offers_the_class_any_more_until_it_is_undone() -> None:
     assert asked_of(page, "auditor_map")["classNames"] == expected
     offered = {option for box in open_page("suspects", DATASET).selectbox for option in box.options}
     assert not [one for one in offered if "four" in one]
-    assert "9 classes" in "\n".join(one.value for one in [*open_page("home", DATASET).caption, *app.markdown])
+    assert "9 classes" in "\n".join(one.value for one in open_page("home", DATASET).markdown)
     story = arrays.evidence(1, 0)
     assert of("*four*") not in [label for label, _ in story.top_classes]
 

@@ -181,16 +181,18 @@ def test_every_screen_shows_the_same(worked_on: tuple[Digits, int]) -> None:
     assert f"{status.found} wrong" in home
     if said.noise_rate.kind == "interval":
         left = said.errors_left
-        assert (f"about {left.point:,} left" if left.has_middle else f"at most {left.high:,} left") in home
+        point, high = words.plural(left.point, "wrong label"), words.plural(left.high, "wrong label")
+        assert (f"About {point} left" if left.has_middle else f"At most {high} left") in home
         low, high = words.percent(said.noise_rate.low), words.percent(said.noise_rate.high)
         assert f"Between **{low}** and **{high}** of the labels are wrong" in screen("verify")
-    assert f"{status.found} of {status.dataset.num_samples} labels change:" in screen("export")
+    assert f"**{status.found}** of {status.dataset.num_samples:,} labels" in screen("export")
 
 
 def screen(name: str) -> str:
     """What a screen says, read by a person called ada."""
     page = opened(name)
-    return "\n".join(str(one.value) for one in [*page.subheader, *page.markdown, *page.caption])
+    bars = [one.proto.body for one in page.get("html")]
+    return "\n".join([*bars, *(str(one.value) for one in [*page.subheader, *page.markdown, *page.caption])])
 
 
 def opened(name: str) -> AppTest:

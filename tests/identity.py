@@ -1,4 +1,7 @@
-"""A small OpenID Connect provider on 127.0.0.1: it lets in whoever types a name, as a test says."""
+"""Who people are, on 127.0.0.1: a small OpenID Connect provider, and a proxy that says it in a header.
+
+Both let in whoever a test says.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import secrets
 import socket
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,6 +21,52 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 CLIENT, SECRET = "auditor", "kept by the app and the provider alone"
+
+
+class NamingProxy:
+    """Passes connections on to the app and adds a header to the first request of each, as a company's proxy does.
+
+    A browser opens a connection of its own for a websocket, so that also has it. Chromium puts the headers that a
+    test asks for on no websocket.
+    """
+
+    def __init__(self, port: int, header: str) -> None:
+        self._port, self._header = port, header.encode()
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        """Take no further connection."""
+        self._listening.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listening.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._pass_on, args=(near,), daemon=True).start()
+
+    def _pass_on(self, near: socket.socket) -> None:
+        with near, socket.create_connection(("127.0.0.1", self._port)) as far:
+            first = near.recv(65_536)
+            line, _, rest = first.partition(b"\r\n")
+            if line:
+                far.sendall(line + b"\r\n" + self._header + b"\r\n" + rest)
+            back = threading.Thread(target=_copied, args=(far, near), daemon=True)
+            back.start()
+            _copied(near, far)
+            back.join()
+
+
+def _copied(source: socket.socket, target: socket.socket) -> None:
+    """Until either end closes."""
+    with suppress(OSError):
+        while data := source.recv(65_536):
+            target.sendall(data)
+    with suppress(OSError):
+        target.shutdown(socket.SHUT_WR)
 
 
 class Provider:

@@ -17,7 +17,7 @@ from tests.browser.conftest import WAIT_MS, Server, settled, wait_until
 from tests.forker import Forker
 
 pytest.importorskip("authlib", reason="the extra team is not installed")
-from tests.identity import CLIENT, SECRET, Provider
+from tests.identity import CLIENT, SECRET, NamingProxy, Provider
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -111,15 +111,17 @@ def test_sign_in__by_the_header_of_a_proxy(
     monkeypatch.setenv("AUDITOR_OWNERS", "ada")
     server = Server(copied_home, forker)
     server.start()
+    proxy = NamingProxy(int(server.url.rpartition(":")[2]), "X-Forwarded-User: ben")
     try:
         around = browser.new_context().new_page()
         around.goto(server.url, timeout=WAIT_MS)
         around.get_by_text("The proxy did not say who you are").wait_for(timeout=WAIT_MS)
         assert DATASET not in around.content()
-        ben = browser.new_context(extra_http_headers={"X-Forwarded-User": "ben"}).new_page()
-        ben.goto(server.url, timeout=WAIT_MS)
+        ben = browser.new_context().new_page()
+        ben.goto(proxy.url, timeout=WAIT_MS)
         ben.get_by_test_id("stSidebar").get_by_text("ben").wait_for(timeout=WAIT_MS)
         assert "Suspects" in screens(ben)  # whoever is no owner reviews, where no reviewers are named
         assert not {"Import", "Audit", "Export"} & screens(ben)
     finally:
+        proxy.close()
         server.kill()

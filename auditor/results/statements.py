@@ -19,7 +19,7 @@ from auditor.catalog.db import ask, session
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground import wording
 from auditor.ground.errors import AuditFailedError, NotFoundError
-from auditor.ground.vocabulary import FOUND_WRONG, LEVELS, RELABEL
+from auditor.ground.vocabulary import CLASSIFICATION, FOUND_WRONG, LEVELS, RELABEL
 from auditor.kind import Suspects
 from auditor.pictures.sources import printable
 from auditor.results import settle
@@ -251,9 +251,9 @@ def noise_rate(standing: Standing) -> NoiseRate:
     rest; the guess stays then.
     """
     if standing.is_random_sample:
-        return noise.noise_rate_from_verified(
-            standing.given_labels, standing.verified, _guess(standing.audit)
-        )
+        # What others than classes guess is no share that a point could lean on: every mask may be in doubt.
+        guess = _guess(standing.audit) if standing.dataset.task == CLASSIFICATION else None
+        return noise.noise_rate_from_verified(standing.given_labels, standing.verified, guess)
     return _guess(standing.audit, f" {standing.exchangeability.sentence}" if standing.verified.size else "")
 
 

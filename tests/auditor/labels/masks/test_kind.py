@@ -173,6 +173,22 @@ def test_plan_audit__refuses_engines_of_class_labels(audited_masks: Audited) -> 
         KIND.plan("shapes", ["umn"])
 
 
+def test_verify__the_share_wrong_is_that_of_the_sample_whatever_is_in_doubt(
+    audited_masks: Audited, tmp_path: Path
+) -> None:
+    drawn = tmp_path / "drawn.csv"
+    command("verify", "shapes", "--draw", "8", "--for", "rate", "--out", str(drawn))
+    with drawn.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    said = ["wrong", "wrong", *["right"] * 6]
+    with drawn.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, rows[0])
+        writer.writeheader()
+        writer.writerows(row | {"verdict_label": word} for row, word in zip(rows, said, strict=True))
+    found = json.loads(command("verify", "shapes", "--apply", str(drawn), "--json"))
+    assert found["noise_rate"]["point"] == pytest.approx(2 / 8)
+
+
 def test_verify__right_and_wrong_masks_give_a_rate_and_promises(
     audited_masks: Audited, tmp_path: Path
 ) -> None:

@@ -183,8 +183,9 @@ def test_report__shows_the_numbers_farthest_from_what_is_predicted(home: Path, t
     invoke("report", "ages", "--out", str(tmp_path / "r.html"))
     text = (tmp_path / "r.html").read_text()
     worst = open_dataset("ages").suspects(1).iloc[0]
-    assert f"<strong>{number_text(worst.given)}</strong> → {figure(worst.suggested)} (" in text
-    assert f"{figure(worst.suggested_low)} to {figure(worst.suggested_high)})" in text
+    between = f"{figure(worst.suggested_low)} to {figure(worst.suggested_high)}"
+    assert f'<strong class="given">{number_text(worst.given)}</strong> →' in text
+    assert f'<strong class="suggested">{figure(worst.suggested)} ({between})</strong>' in text
     assert text.index(f"#{worst.sample_id} ") < text.index(worst.filepath)
     assert " labeled · numbers ·" in text
 

@@ -78,7 +78,7 @@ def _share(seen: AuditOverview) -> float:
 def _now(seen: AuditOverview, titles: dict[str, str]) -> str:
     """Return what is being done now."""
     if seen.preparing is not None:
-        return f"The network looks at every picture · {words.percent(seen.preparing.progress)}"
+        return "First a network looks at every picture"  # the bar is about the whole audit
     done = sum(row.status == "finished" for row in seen.engines)
     running = [plain(titles[row.engine]) for row in seen.engines if row.status == "running"]
     return " · ".join([f"{done} of {words.plural(len(seen.engines), 'engine')} done", *running])

@@ -21,10 +21,10 @@ SIDE, SMALL = 320, 96
 
 
 def draw(dataset: Dataset, audit: Audit, count: int) -> int:
-    """Draw the worst unchecked suspects, or of those checked where all are; returns how many are shown."""
+    """Draw the worst suspects that nobody has checked; returns how many there are."""
     page = queues.page(audit, {"undecided": True, "issues": True}, limit=count)
     if page.empty:
-        page = queues.page(audit, {"issues": True}, limit=count)
+        return 0
     table = kind.of(dataset).table(dataset, audit, page)
     if dataset.task == SEGMENTATION:
         _draw_masks(dataset, audit, table)

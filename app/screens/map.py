@@ -79,7 +79,7 @@ with side.container(key="map_region"):
     is_reviewer = sign_in.opens("suspects")
     if region is None:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.subheader("The worst suspects", anchor=False, help=HELP, width="stretch")
+            st.subheader("Suspects, the worst first", anchor=False, help=HELP, width="stretch")
             if is_reviewer and st.button(
                 "Review the suspects", key="map_review", icon=":material/rule:", type="primary"
             ):

@@ -429,6 +429,8 @@ def _odds(row: Mapping[Any, Any], audit: Audit) -> dict[str, Any]:
     is_guess = _is_guess(audit)
     said = odds_of_wrong(share, is_guess=is_guess)
     short = evidence(share) if is_guess else said
+    if not is_guess and share < 0.5:
+        found["suggestedOdds"] = ""  # what would hold if it were wrong is no advice where it is rather right
     return found | {"odds": said, "oddsShort": short, "isDoubtful": not is_guess and share < DOUBTFUL}
 
 

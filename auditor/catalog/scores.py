@@ -262,7 +262,8 @@ def spread(session: Session, audit_id: int, num_samples: int, *, most: int) -> p
 
 
 def most_parted(session: Session, audit_id: int, num_voters: int, limit: int) -> pd.DataFrame:
-    """The samples on which the witnesses disagree most, of those where some predict the given label and some not.
+    """The samples on which the witnesses disagree most, of those where some predict the given label and some not:
+    first those on which half of them do.
 
     Columns: sample_id, given_label, suggested_label, agreement.
     """
@@ -270,7 +271,9 @@ def most_parted(session: Session, audit_id: int, num_voters: int, limit: int) ->
     statement = select(*chosen).where(
         _of(audit_id), ScoreTable.agreement >= 1, ScoreTable.agreement < num_voters
     )
-    statement = statement.order_by(ScoreTable.disagreement.desc(), ScoreTable.sample_id).limit(limit)
+    from_half = func.abs(2 * ScoreTable.agreement - num_voters)
+    statement = statement.order_by(from_half, ScoreTable.disagreement.desc(), ScoreTable.sample_id)
+    statement = statement.limit(limit)
     return pd.DataFrame(session.execute(statement).all(), columns=[column.key for column in chosen])
 
 

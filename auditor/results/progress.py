@@ -72,6 +72,11 @@ class ReviewProgress:
         said = f"{checked} Of the last {labels} {wrong:,} {'was' if wrong == 1 else 'were'} wrong."
         if wrong < LOW_HIT_RATE * latest:
             return f"{said} Most of what follows is labeled right."
+        if self.left.kind == "interval":
+            left = self.left
+            if not left.has_middle:
+                return f"{said} At most {plural(left.high, 'wrong label')} may be left."
+            return f"{said} About {plural(left.point, 'wrong label')} may be left ({left.low:,} to {left.high:,})."
         most = round(wrong / latest * NEXT)
         return f"{said} The list goes on: of the next {NEXT} up to about {most:,} may be wrong too."
 

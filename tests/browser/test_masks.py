@@ -109,6 +109,8 @@ def test_masks__from_the_import_to_cleaned_pngs(
     page.keyboard.press("l")
     page.locator("[data-layer=doubt]").wait_for(timeout=WAIT_MS)
     page.get_by_role("list", name="Classes of this mask").wait_for(timeout=WAIT_MS)
+    photo, classes = (page.locator(one).bounding_box() for one in (".layers", "img.over.classes"))
+    assert photo == classes, "the classes lie elsewhere than the photo"
     assert findings_at_every_size(page, "masks-of-shapes", artifacts) == []
     regions = deciding.regions_of(dataset, audit_id, first)
     page.keyboard.press("w")  # only the largest is taken

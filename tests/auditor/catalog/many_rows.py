@@ -106,6 +106,8 @@ def check_ranking(monkeypatch: pytest.MonkeyPatch) -> None:
             assert found.to_numpy().tolist() == by_rank.to_numpy().tolist()
         parted = table[table.agreement == 1].sort_values("disagreement", ascending=False).sample_id.head(3)
         assert scores.most_parted(open_session, audit.id, 2, 3).sample_id.tolist() == parted.tolist()
+        halved = scores.most_parted(open_session, audit.id, 4, NUM).agreement.tolist()
+        assert halved == sorted(halved, key=lambda votes: abs(2 * votes - 4))
     for sample_id in (5, 7, 21):
         decisions.decide(dataset_id, sample_id, "exclude", reviewer="ada")
     with session() as open_session:

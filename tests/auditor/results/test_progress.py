@@ -75,6 +75,11 @@ def test_end__says_what_the_last_ones_were_and_that_nothing_stands_out(audited: 
         "Every suspect here is checked. Of the last 10 checked labels 6 were wrong. The list goes on: of the next "
         "40 up to about 24 may be wrong too."
     )
+    verified = replace(seen.left, low=0, point=2, high=14, kind="interval")
+    assert replace(seen, left=verified).end.endswith(" About 2 wrong labels may be left (0 to 14).")
+    assert replace(seen, left=replace(verified, point=0)).end.endswith(
+        " At most 14 wrong labels may be left."
+    )
     for sample_id in np.flatnonzero(~digits.is_wrong)[4:20].tolist():
         decisions.decide(DATASET, sample_id, "keep", reviewer="ada")
     # The list falls: what lies further back says nothing of the next ones.

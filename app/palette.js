@@ -39,12 +39,13 @@
   const wanted = sessionStorage.getItem(PRESS);
   if (wanted) {
     sessionStorage.removeItem(PRESS);
-    const until = Date.now() + 20_000;
+    const screen = location.pathname;
     const look = setInterval(() => {
       const button = document.querySelector(`${wanted}:enabled`);
       const isStill = document.querySelector("[data-testid=stApp]")?.dataset.testScriptState === "notRunning";
-      if (button && isStill) button.click();
-      if ((button && isStill) || Date.now() > until) clearInterval(look);
+      const hasLeft = location.pathname !== screen;
+      if (button && isStill && !hasLeft) button.click();
+      if ((button && isStill) || hasLeft) clearInterval(look);
     }, 200);
   }
 

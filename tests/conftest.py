@@ -69,8 +69,9 @@ QUICK = (
 SLOW = (
     *("backbones", "test_postgres.py", "test_fused_tangents.py", "test_remote.py"),
     *("test_apart.py", "test_schema.py", "test_strata.py", "test_promises.py", "test_splits.py"),
+    *("test_annotations.py", "test_containers.py", "test_tables.py", "test_places.py"),
 )
-"""Among those, what takes long all the same."""
+"""Among those, what takes long all the same: what starts databases or processes, many fits, whole round trips."""
 TRAINING_FIXTURES = frozenset({"_audited_template", "audited_home", "copied_home", "_masked_template"})
 
 

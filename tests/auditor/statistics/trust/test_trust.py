@@ -377,6 +377,7 @@ def test_knows_by_heart__is_seen_beside_honest_witnesses():
     assert not knows_by_heart(by_heart, [], world.given_labels)
 
 
+@pytest.mark.trains
 def test_combine__four_hundred_classes_of_six():
     world = make_world(2_400, 400, rate=0.1)
     found = combine([make_witness(world, skill=10.0)], world.given_labels, 400)
@@ -394,6 +395,7 @@ def test_combine__a_handful_of_labels(given_labels):
     assert (np.isfinite(trust_of(found)) == (labels >= 0)).all()
 
 
+@pytest.mark.trains
 def test_combine__a_promise_holds_after_verdicts_entered_the_pool():
     """Rows that teach the pool also calibrate: no row is read by what was fitted to it."""
     false = []

@@ -16,7 +16,7 @@ from auditor.ground import vocabulary
 
 FOLDER = Path(__file__).parent
 NAME_COOKIE = "auditor_reviewer"
-SHARED = ("core.js", "layer.js", "keys.js", "viewer.js")
+SHARED = ("core.js", "layer.js", "keys.js", "toolbar.js", "viewer.js")
 
 
 @cache
@@ -33,7 +33,9 @@ _VERIFY = st.components.v2.component(
     "auditor_verify", css=_source("bench.css"), js=_source(*SHARED, "verify.js")
 )
 _MASKS = st.components.v2.component(
-    "auditor_masks", css=_source("bench.css"), js=_source("core.js", "layer.js", "keys.js", "masks.js")
+    "auditor_masks",
+    css=_source("bench.css"),
+    js=_source("core.js", "layer.js", "keys.js", "toolbar.js", "masks.js"),
 )
 _JUDGE = st.components.v2.component(
     "auditor_judge", css=_source("bench.css"), js=_source(*SHARED, "judge.js")
@@ -128,7 +130,6 @@ def mask_bench(
     items: list[dict[str, Any]],
     decisions: Sequence[str],
     first: int | None,
-    note: str,
 ) -> None:
     """Review of masks, one at a time.
 
@@ -141,7 +142,6 @@ def mask_bench(
         items: (sample, filepath, trust, weakest, decision), the most suspicious first.
         decisions: names of what can be decided on a mask.
         first: the sample to begin with; None: the first that nobody has decided on.
-        note: what is known about all masks, in words.
     """
     words = vocabulary.for_screens()
     _MASKS(
@@ -154,7 +154,6 @@ def mask_bench(
             "items": items,
             "decisions": {name: words[name] for name in decisions},
             "first": first,
-            "note": note,
         },
     )
 

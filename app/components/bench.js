@@ -96,6 +96,7 @@ class Bench {
       if (at >= 0 && this.bench.isConnected) this.moveTo(at);
     });
     this.slot = new BarSlot(this.bench, top);
+    watchWidth(this.bench, () => this.data && this.drawActions());
   }
 
   update(data) {
@@ -280,6 +281,11 @@ class Bench {
     this.drawActions();
   }
 
+  // Suspects were all checked, and nobody has any of them in view.
+  get isAtEnd() {
+    return Boolean(!this.items.length && this.data.queue.issues && this.data.queue.undecided && !(this.elsewhere || []).length);
+  }
+
   // The end of a queue: how it went, what was changed, and the one thing to do next.
   drawEmpty() {
     const first = this.pages.length === 1;
@@ -287,7 +293,7 @@ class Bench {
     let text = first ? "Nothing is left in this queue." : "That was the last page of this queue.";
     if (others) text = `${others} ${this.elsewhere.length > 1 ? "have" : "has"} what is left of this queue in view.`;
     const { progress } = this;
-    const isEnd = this.data.queue.issues && this.data.queue.undecided && !others;
+    const isEnd = this.isAtEnd;
     const hint = isEnd ? progress?.end || "" : "Change the filters above to see other samples.";
     const page = (name, says, more = {}) => {
       const where = new URLSearchParams(location.search);
@@ -305,11 +311,12 @@ class Bench {
     this.changed ||= el("div", { class: "changed", "data-testid": "changed" });
     this.stage.replaceChildren(
       el("div", { class: "empty", "data-testid": "empty" }, [
-        el("strong", { text }), el("p", { text: hint }), this.changed,
+        el("strong", { text }), el("p", { text: hint }),
         el("div", { class: "row centre" }, [
           ...(this.data.links ? next : []),
           el("button", { class: "plain", text: "Back to the first page", onclick: () => this.restart() }),
         ]),
+        this.changed,
       ]),
     );
     if (isEnd) this.drawChanged();
@@ -481,10 +488,9 @@ class Bench {
         const { audit, reviewer } = this.data;
         const progress = await this.server.post("progress", { audit, where: this.data.queue, reviewer, since: this.newest });
         if (queue !== this.queue) return;
-        this.progress = progress;
+        Object.assign(this, { progress, newest: progress.newest });
         drawFigures(this);
         if (!this.items.length) this.drawEmpty(); // what it says of the last ones came just now
-        this.newest = progress.newest;
         this.tellOverruled(progress.overruled);
         if (progress.moved !== null) this.followRanking(progress.moved);
       } catch (error) {

@@ -148,6 +148,15 @@ class Cards {
     this.bench.drawActions();
   }
 
+  // What a look through the lens said of one of them.
+  say(sample, isKept) {
+    this.later.delete(sample);
+    if (isKept) this.stays.add(sample);
+    else this.stays.delete(sample);
+    this.bench.items.forEach((_, at) => this.drawTile(at));
+    this.bench.drawActions();
+  }
+
   // Where most labels are right it is quicker to tick the few that are not.
   invert() {
     const { bench } = this;
@@ -191,16 +200,17 @@ class Cards {
     const idle = all ? {} : { disabled: true };
     const kept = all > number ? `, keep ${all - number}` : "";
     const keep = keymap.shown("keep");
-    return [
-      actionButton("Enter", `Change ${number} ${number === 1 ? "label" : "labels"} ${this.isMixed ? "as suggested" : `to ${bench.className(pair.suggested)}`}${kept}`, () => bench.suggestion(), "primary", { ...idle, "data-testid": "settle" }),
-      actionButton(keep, `Keep all ${all}`, () => bench.verdict("keep"), "keep", idle),
+    return toolbar(bench.bench, [
+      actionButton("Enter", `Change ${number} ${number === 1 ? "label" : "labels"} ${this.isMixed ? "as suggested" : `to ${bench.className(pair.suggested)}`}${kept}`, () => bench.suggestion(), "primary large", { ...idle, "data-testid": "settle" }),
+      actionButton(keep, `Keep all ${all}`, () => bench.verdict("keep"), `keep ${isNarrow(bench.bench) ? "large" : ""}`, idle),
+    ], [
       actionButton(keymap.shown("invert"), this.isInverted ? "Tick all" : "Tick none", () => this.invert()),
       actionButton(keymap.shown("class"), "Other class", () => bench.pickClass(), "", idle),
       actionButton(keymap.shown("page"), "Later", () => this.next()),
-      el("span", { class: "gap" }),
+    ], [
       actionButton(keymap.shown("undo"), "Undo", () => bench.undo()),
       actionButton(keymap.shown("cards"), "One by one", () => bench.toggleCards()),
       actionButton("?", "Keys", () => bench.help(), "", { "aria-label": "Keys" }),
-    ];
+    ]);
   }
 }

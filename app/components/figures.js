@@ -95,12 +95,13 @@ class BarSlot {
   }
 }
 
-// Two large ones, which say what they do; the others are in a menu.
+// Two large ones, which say what they do; the others are in a menu. At the end of a queue nothing is left to decide.
 function verdictButtons(bench) {
   const { keymap, item } = bench;
-  if (bench.mode === "cards" && bench.pairs.pair) return bench.pairs.buttons();
-  const idle = bench.items.length ? {} : { disabled: true };
   const button = (id, text, action, tone = "", more = {}) => actionButton(keymap.shown(id), text, action, tone, more);
+  const undo = button("undo", "Undo", () => bench.undo());
+  if (!bench.items.length) return bench.isAtEnd ? [undo] : [];
+  if (bench.mode === "cards" && bench.pairs.pair) return bench.pairs.buttons();
   const isOne = bench.mode === "card" && item;
   const says = {
     keep: isOne && item.given >= 0 ? `Keep ${bench.className(item.given)}` : null,
@@ -109,30 +110,18 @@ function verdictButtons(bench) {
   const [large, others] = [[], []];
   for (const [name, about] of Object.entries(bench.data.decisions)) {
     const isLarge = name in says;
-    (isLarge ? large : others).push(button(name, says[name] || about.button, decideBy(bench, name), `${name} ${isLarge ? "large" : ""}`, { ...idle, title: about.help }));
+    (isLarge ? large : others).push(button(name, says[name] || about.button, decideBy(bench, name), `${name} ${isLarge ? "large" : ""}`, { title: about.help }));
   }
   const except = bench.chosen.size ? `Take all but ${bench.chosen.size}` : "Take page";
-  return [
-    ...large,
-    button("class", "Other class", () => bench.pickClass(), "", idle),
-    menu("More", others),
-    bench.mode === "grid" && bench.items.length ? button("page", except, () => bench.acceptPage(), "", { "data-testid": "accept-page" }) : null,
-    el("span", { class: "gap" }),
-    pageTurner(bench),
-    button("undo", "Undo", () => bench.undo()),
-    button("grid", bench.mode === "grid" ? "Single" : "Grid", () => bench.toggleMode(), "", idle),
+  return toolbar(bench.bench, large, [
+    button("class", "Other class", () => bench.pickClass()),
+    ...(isNarrow(bench.bench) ? others : [menu("More", others)]),
+    bench.mode === "grid" ? button("page", except, () => bench.acceptPage(), "", { "data-testid": "accept-page" }) : null,
+  ].filter(Boolean), [
+    pageTurner(bench), undo,
+    button("grid", bench.mode === "grid" ? "Single" : "Grid", () => bench.toggleMode()),
     actionButton("?", "Keys", () => bench.help(), "", { "aria-label": "Keys" }),
-  ].filter(Boolean);
-}
-
-// Buttons that unfold above theirs; a choice, or a press elsewhere, folds them again.
-function menu(text, buttons) {
-  const fold = el("details", { class: "menu", "data-testid": "menu" }, [
-    el("summary", { class: "action", text }), el("div", { class: "menu-of" }, buttons),
   ]);
-  fold.addEventListener("click", (event) => { if (event.target.closest(".menu-of")) fold.open = false; });
-  fold.addEventListener("focusout", (event) => { if (!fold.contains(event.relatedTarget)) fold.open = false; });
-  return fold;
 }
 
 function barButtons(bench) {

@@ -1,6 +1,6 @@
 // The lens: a suspect, the best of its given class and the best of the suggested one, at one size. Space lays two of
-// them over one another, in turn: what differs moves. Of the keys that decide, those of the two classes work here where
-// they decide on this sample alone: on the card of one.
+// them over one another, in turn: what differs moves. Of the keys that decide, those of the two classes work here
+// for this sample alone: it is decided, or on a card ticked or left as it is. Tiles of a grid may be several.
 
 class Lens {
   constructor(bench) {
@@ -38,7 +38,7 @@ class Lens {
       const of = exemplars[kind];
       if (!of.length) return null;
       const text = `${kind === "given" ? "Given" : "Suggested"}: ${bench.className(label)}`;
-      return { kind, sample: of[this.at % of.length].sample, text, decides: bench.mode === "card" ? bench.keymap.shown(key) : "" };
+      return { kind, sample: of[this.at % of.length].sample, text, decides: bench.mode === "grid" ? "" : bench.keymap.shown(key) };
     };
     return [
       { kind: "suspect", sample: item.sample, text: `Sample ${item.sample}` }, best("given", "keep", item.given),
@@ -77,10 +77,12 @@ class Lens {
     const { keymap } = this.bench;
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     const id = keymap.idOf(key);
-    const acts = this.bench.mode === "card" ? ["keep", "relabel", "alike"] : ["alike"];
-    if (acts.includes(id) && !event.repeat) {
+    const { mode } = this.bench;
+    const isVerdict = ["keep", "relabel"].includes(id) && mode !== "grid";
+    if ((isVerdict || id === "alike") && !event.repeat) {
       this.node.close();
-      this.bench.act(id);
+      if (isVerdict && mode === "cards") this.bench.pairs.say(this.item.sample, id === "keep");
+      else this.bench.act(id);
     } else if (id === "smooth") {
       this.bench.toggleSmooth();
       this.draw();

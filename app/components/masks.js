@@ -32,6 +32,7 @@ class MaskBench {
       this.stage, el("div", { class: "dock" }, [this.notice.node, this.actions]), this.layer, this.live,
     ]);
     root.append(this.box);
+    watchWidth(this.box, () => this.card && this.draw());
   }
 
   update(data) {
@@ -84,7 +85,7 @@ class MaskBench {
     const { item, card } = this;
     const names = this.data.classNames;
     // Every key draws it anew: decoded at once, the photo does not vanish meanwhile.
-    const picture = el("img", { class: "under-layers", decoding: "sync", src: this.server.image(item.sample, 1024), alt: `Sample ${item.sample}`, "data-testid": "picture" });
+    const picture = el("img", { class: "under-layers", decoding: "sync", src: this.server.image(item.sample, 1024), alt: `Sample ${item.sample}`, "data-testid": "picture", style: `filter:brightness(${card.light})` });
     const layers = MASK_LAYERS.map((name) =>
       el("img", { class: `over ${name}`, src: this.layerOf(item.sample, name), alt: "", hidden: !this.shown[name], loading: this.shown[name] ? null : "lazy", "data-layer": name }));
     if (this.region && this.isLit) layers.unshift(el("img", { class: "over light", src: this.light(this.region), alt: "", decoding: "sync" }));
@@ -107,44 +108,44 @@ class MaskBench {
     const rows = card.regions.map((one, at) =>
       el("button", { class: "region-row", "data-region": one.number, "aria-current": isInView(one) ? "true" : null, onclick: () => this.look(one.number) }, [
         el("b", { text: String(at + 1) }),
-        el("span", { class: "pair", title: `${percent(one.share)} of the image` }, [...pair(one), el("small", { text: `doubt ${percent(one.doubt)}` })]),
+        el("span", { class: "pair", title: `doubt ${percent(one.doubt)}, ${percent(one.share)} of the image` }, pair(one)),
         el("span", { class: "stands", text: stands(one) }),
       ]));
-    const closeUps = this.region
-      ? el("span", { class: "close-ups" }, [
-        this.closeUp(this.region, this.region.light > 1 ? "the photo, made brighter" : "the photo"), this.closeUp(this.region, "the region", this.light(this.region)),
-      ]) : null;
     const legend = el("ul", { class: "legend", "aria-label": "Classes of this mask", hidden: !this.shown.classes }, card.classes.map(({ label, colour }) =>
       el("li", {}, [el("i", { style: `background:${colour}` }), el("span", { text: names[label] })])));
     const button = (id, text, action, tone = "") => actionButton(this.keymap.shown(id), text, action, tone, { title: text });
     const of = card.regions.length;
     const texts = of ? { relabel: `Change to ${names[this.region.suggested]}`, keep: `Keep ${names[this.region.given]}` } : {};
-    const decided = Object.entries(this.data.decisions)
-      .filter(([name]) => of || name !== "relabel")
-      .map(([name, { button: text }]) => button(name, texts[name] || text, () => this.decide(name), name in texts ? `${name} large` : name));
+    const decided = Object.entries(this.data.decisions).filter(([name]) => of || name !== "relabel");
+    const isLarge = ([name]) => ["keep", "relabel"].includes(name);
+    const verdict = ([name, { button: text }]) => button(name, texts[name] || text, () => this.decide(name), isLarge([name]) ? `${name} large` : name);
     const rest = of > 1 ? [button("all", "Change all the rest", () => this.rest(true)), button("rest", "Keep all the rest", () => this.rest(false))] : [];
     const whole = of ? [button("light", this.isLit ? "Whole picture" : "Only this region", () => this.show("light"))] : [];
-    const toggles = MASK_LAYERS.map((name) => button(name, `${this.shown[name] ? "Hide" : "Show"} ${name}`, () => this.show(name), `layer-${name}`));
+    const toggle = (name) => actionButton(this.keymap.shown(name), name[0].toUpperCase() + name.slice(1), () => this.show(name), `layer-${name}`, { "aria-pressed": String(this.shown[name]), title: MASK_ACTIONS.find(({ id }) => id === name).text });
+    const layersOf = [...whole, ...MASK_LAYERS.map(toggle)];
+    const narrow = isNarrow(this.box);
     const count = this.data.items.filter(({ decision }) => decision).length;
     const standing = item.decision ? `${this.data.decisions[item.decision]?.words || item.decision} by ${card.reviewer || this.data.reviewer}` : "";
     const over = el("div", { class: "layers", style: `--shape:${card.width} / ${card.height}` }, [picture, ...layers, ...boxes]);
     this.stage.replaceChildren(el("div", { class: "judge", "data-testid": "mask", "data-sample": item.sample, "data-decision": item.decision || "" }, [
-      el("div", {}, [el("div", { class: "pane" }, [over]), el("div", { class: "row" }, [...whole, ...toggles]), legend]),
+      el("div", {}, [el("div", { class: "pane" }, [over]), narrow ? null : el("div", { class: "row" }, layersOf), legend]),
       el("div", { class: "question" }, [
-        el("small", { text: [of > 1 ? `Region ${card.regions.indexOf(this.region) + 1} of ${of}` : "", `picture ${this.at + 1} of ${this.data.items.length}`, `${count} checked`].filter(Boolean).join(" · "), title: `Sample ${item.sample} · ${item.filepath}` }),
+        el("small", { text: [of > 1 ? `Region ${card.regions.indexOf(this.region) + 1} of ${of}` : "", `picture ${this.at + 1} of ${this.data.items.length}`, `${count} checked`, this.region && Math.max(card.light, this.region.light) > 1 ? "shown brighter" : ""].filter(Boolean).join(" · "), title: `Sample ${item.sample} · ${item.filepath}` }),
         el("div", { class: "mask-head" }, of ? this.asked(names) : "No doubtful region"),
         standing ? el("div", { class: "standing", text: standing }) : null,
-        closeUps,
+        this.region ? this.closeUp(this.region) : null,
         this.region ? el("p", { class: "why", text: this.region.why }) : null,
         of > 1 ? el("div", { class: "region-list" }, rows) : null,
-        el("p", { class: "known", text: this.data.note }),
       ]),
     ]));
-    this.actions.replaceChildren(
-      ...decided, ...rest, el("span", { class: "gap" }),
-      button("back", "Back", () => this.go(-1)), button("next", "Next", () => this.go(1)), button("undo", "Undo", () => this.undo()),
-      actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys" }),
-    );
+    this.actions.replaceChildren(...toolbar(
+      this.box, decided.filter(isLarge).map(verdict),
+      [...decided.filter((one) => !isLarge(one)).map(verdict), ...rest, ...(narrow ? layersOf : [])],
+      [
+        button("back", "Back", () => this.go(-1)), button("next", "Next", () => this.go(1)), button("undo", "Undo", () => this.undo()),
+        actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys" }),
+      ],
+    ));
     // The list alone scrolls, never the page.
     const list = this.stage.querySelector(".region-list");
     const current = list?.querySelector("[aria-current]");
@@ -163,7 +164,8 @@ class MaskBench {
   }
 
   // A region close up; what lies over the photo is of its shape.
-  closeUp({ box: [x1, y1, x2, y2], light }, text, over = null) {
+  closeUp(region) {
+    const { box: [x1, y1, x2, y2], light } = region;
     const { width, height, sample } = this.card;
     const side = Math.min(Math.max(CLOSE * Math.max((x2 - x1) * width, (y2 - y1) * height), LEAST_CLOSE), Math.max(width, height));
     const start = (from, to, length) => Math.max(0, Math.min(length - side, ((from + to) * length - side) / 2));
@@ -171,10 +173,9 @@ class MaskBench {
     const [wide, tall] = [Math.min(side, width), Math.min(side, height)];
     const share = (pixels, of) => `${(100 * pixels) / of}%`;
     const style = `width:${share(width, wide)};height:${share(height, tall)};left:${share(-left, wide)};top:${share(-top, tall)}`;
-    const sources = [this.server.image(sample, 1024), ...(over ? [over] : [])];
-    return el("figure", {}, [
-      el("span", { class: "close-up", style: `aspect-ratio:${wide} / ${tall}` }, sources.map((src, at) => el("img", { src, alt: "", style: at ? style : `${style};filter:brightness(${light})`, decoding: "sync" }))),
-      el("figcaption", { text }),
+    const sources = [this.server.image(sample, 1536), ...(this.isLit ? [this.light(region)] : [])];
+    return el("figure", { "data-testid": "close-up" }, [
+      el("span", { class: "close-up", style: `--shape:${wide} / ${tall}` }, sources.map((src, at) => el("img", { src, alt: at ? "" : "The region, close up", style: at ? style : `${style};filter:brightness(${light})`, decoding: "sync" }))),
     ]);
   }
 

@@ -42,7 +42,6 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
         class_names=dataset.class_names,
         reviewer=reviewer,
         first=state.asked_sample(dataset),
-        note=listed.statement,
         items=[
             {
                 "sample": int(row["sample_id"]),
@@ -55,6 +54,7 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
         ],
         decisions=KIND.decisions,
     )
+    st.caption(listed.statement)
     with st.expander("Classes"), shown():
         table = KIND.class_table(dataset, audit).round(3)
         st.dataframe(table.rename(columns=lambda name: name.replace("_", " ")), hide_index=True)

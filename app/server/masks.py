@@ -43,7 +43,7 @@ OF_CLASSES = np.array(
 """(256, 3) a colour for each class of a mask: hues a golden section apart, so that neighbours differ most."""
 REGION = "region-"
 """Before the number of a region: a veil lies over all but that one."""
-VEIL, EDGE = (58, 66, 78, 185), (255, 255, 255, 255)
+VEIL, EDGE = (40, 46, 56, 120), (255, 255, 255, 255)
 """Colours (RGBA) beyond the region and of its border; the veil is grey, for photos may be dark themselves."""
 GREY_SIDE, DARK, MOST_LIGHT = 256, 64, 3.0
 """Pixels of the picture that says how dark a region is, below which mean of 255 its close-up is brighter, and
@@ -164,6 +164,7 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
         "sample": body.sample,
         "width": sample.original_width,
         "height": sample.original_height,
+        "light": lights(grey, (0, 0, 1, 1)),
         "regions": rows,
         "classes": [{"label": label, "colour": colour} for label, colour in colours_of(dataset, body.sample)],
         "decision": None if row is None else row.decision,

@@ -52,6 +52,20 @@ def test_cards__come_first_and_one_key_changes_all_but_what_stays_and_undo_takes
     wait_until(lambda: heading.count() and heading.inner_text() == first, "the same card", page)
     left = page.locator(f"[data-testid=card-tile][data-sample='{samples[1]}']")
     wait_until(lambda: left.get_attribute("aria-pressed") == "false", "what stays does so again", page)
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("b")  # the lens from a card says its two keys, and they are of this sample alone
+    looked_at = page.locator(".lens [data-kind=suspect]")
+    looked_at.wait_for(timeout=WAIT_MS)
+    assert page.locator(".lens kbd").all_inner_texts() == ["Q", "W"]
+    looked_at = looked_at.get_attribute("data-sample")
+    seen = page.locator(f"[data-testid=card-tile][data-sample='{looked_at}']")
+    for key, is_ticked in (("q", "false"), ("b", "false"), ("w", "true")):
+        page.keyboard.press(key)
+        wait_until(lambda want=is_ticked: seen.get_attribute("aria-pressed") == want, key, page)
+        if key == "b":
+            page.locator(".lens[open]").wait_for(timeout=WAIT_MS)
+    page.locator(".lens[open]").wait_for(state="detached", timeout=WAIT_MS)
+    assert decisions() == {}, "the lens settles no card"
     page.set_viewport_size({"width": 390, "height": 560})
     last = tiles.last
     wait_until(lambda: last.evaluate(IS_BELOW), "more pictures than are in view", page)

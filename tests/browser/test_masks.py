@@ -103,7 +103,13 @@ def test_masks__from_the_import_to_cleaned_pngs(
     bar = page.get_by_role("toolbar", name="Verdict").bounding_box(timeout=WAIT_MS)
     assert bar is not None
     assert bar["y"] + bar["height"] <= 844, "the actions stay in view on a phone"
+    buttons = page.get_by_role("toolbar", name="Verdict").locator("button:visible, summary:visible")
+    wait_until(lambda: buttons.count() == 3, "two verdicts, and one menu of the rest", page)
     page.set_viewport_size({"width": 1280, "height": 800})
+    wait_until(lambda: buttons.count() > 3, "all buttons in a line", page)
+    photo, close_up = (page.locator(one).bounding_box() for one in (".layers", "[data-testid=close-up]"))
+    assert photo["width"] > 500
+    assert close_up["width"] > 0.3 * photo["width"]
     page.locator("[data-layer=doubt]").wait_for(state="hidden", timeout=WAIT_MS)
     page.keyboard.press("d")
     page.keyboard.press("l")

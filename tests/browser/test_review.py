@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 from app import components
+from app.server import bench
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.results import arrays
 from auditor.review import blind, drawing, verifying
+from auditor.review import decisions as record
 from auditor.statistics import NO_CLASS
 from tests.app.conftest import DATASET, NAMES
 from tests.browser.conftest import (
@@ -264,11 +266,34 @@ def test_phone__the_card_is_the_first_thing_and_nothing_scrolls_sideways(
     assert page.locator(".card kbd:visible").count() == 0, "no keys where there is no keyboard"
     main = page.get_by_test_id("stMain")
     assert main.evaluate("one => one.scrollWidth <= one.clientWidth")
+    buttons = page.get_by_role("toolbar", name="Verdict").locator("button:visible, summary:visible")
+    says = [one.split()[0] for one in buttons.all_inner_texts()]
+    assert says == ["Keep", "Change", "More"], "two verdicts, and one menu of the rest"
+    assert min(one["height"] for one in map(steady_box, buttons.all())) >= 44, "large enough for a thumb"
+    buttons.last.click()
+    assert {"Other class", "Undo", "Grid"} <= set(buttons.all_inner_texts())
+    buttons.filter(has_text="More").click()
     row = page.locator(".st-key-suspects_filters")
     assert not row.is_visible()
     page.get_by_test_id("filters").click()
     row.wait_for(state="visible", timeout=WAIT_MS)
     assert main.evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
+def test_end__after_a_reload_shows_what_was_changed_and_no_button_that_does_nothing(
+    browser: Any, running: Server
+) -> None:
+    found = bench.queue({"audit": 1, "where": {"issues": True, "undecided": True}, "limit": 500})["items"]
+    taken = [(one["sample"], "relabel", one["suggested"]) for one in found]
+    record.decide_many(1, taken, reviewer="Ada", audit_id=1)
+    page = open_as_ada(browser, running, f"suspects?{OLDER}")
+    page.get_by_test_id("changed").locator("img").first.wait_for(timeout=WAIT_MS)
+    page.reload(timeout=WAIT_MS)
+    page.get_by_test_id("changed").locator("img").first.wait_for(timeout=WAIT_MS)
+    toolbar = page.get_by_role("toolbar", name="Verdict")
+    assert toolbar.locator("button").all_inner_texts() == ["Z\nUndo"]
+    toolbar.get_by_role("button", name="Undo").click()
+    wait_until(lambda: decisions() == {}, "the batch is taken back", page)
 
 
 def test_verify__every_one_of_ten_classes_has_a_digit_and_e_means_no_class_fits(

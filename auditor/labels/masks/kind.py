@@ -212,16 +212,17 @@ class Masks(Others):
         """Return what the audit and the people say about all masks, and what is not known."""
         doubted = audit.summary.num_label_issues or 0
         share = audit.summary.changed_pixels or 0.0
-        known = "This is a ranking: how many masks are wrong is not known without a random sample that was checked."
+        known = "How many are wrong is known once a random sample is checked."
         if blind.num_judged(dataset.id):
             known = statements.noise_rate_now(audit).sentence
-        share_said = f"{100 * share:.1f} % of all pixels"
         have = plural(dataset.num_samples, "mask", "have")
         # Where most are doubted, the networks err, too: then doubt tells little of which masks are wrong.
         order = (
-            "So many are doubted that their order says little. " if 2 * doubted > dataset.num_samples else ""
+            "The networks doubt so many that they often err themselves. "
+            if 2 * doubted > dataset.num_samples
+            else ""
         )
-        return f"{doubted:,} of {have} a doubtful region, {share_said}. {order}{known}"
+        return f"{doubted:,} of {have} a region in doubt ({100 * share:.1f} % of all pixels). {order}{known}"
 
     @staticmethod
     def class_table(dataset: Dataset, audit: Audit) -> pd.DataFrame:

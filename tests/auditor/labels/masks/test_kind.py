@@ -145,7 +145,7 @@ def test_export__a_job_packs_the_same_files_and_tells_how_far_it_is(
 def test_commands__work_on_masks_or_refuse_in_one_line(audited_masks: Audited, tmp_path: Path) -> None:
     found = json.loads(command("suspects", "shapes", "--top", "2", "--json"))
     assert {row["sample_id"] for row in found["suspects"]} == set(WRONG)
-    assert "is not known without a random sample" in command("suspects", "shapes")
+    assert "is known once a random sample is checked" in command("suspects", "shapes")
     assert json.loads(command("status", "shapes", "--json"))["task"] == "segmentation"
     assert "shapes: 12 images, masks of 3 classes" in command("status", "shapes")
     command("export", "shapes", "--out", str(tmp_path / "out"))
@@ -233,7 +233,7 @@ def test_verify__right_and_wrong_masks_give_a_rate_and_promises(
     assert (actions[WRONG[0]], actions[WRONG[1]]) == ("relabel", "keep")
 
 
-def test_statement__says_that_the_order_says_little_where_most_masks_are_doubted(
+def test_statement__says_that_the_networks_err_where_most_masks_are_doubted(
     audited_masks: Audited,
 ) -> None:
     dataset, audit = audited_masks.dataset, reading.audited("shapes")[1]
@@ -243,6 +243,6 @@ def test_statement__says_that_the_order_says_little_where_most_masks_are_doubted
             dataset, replace(audit, summary=replace(audit.summary, num_label_issues=doubted))
         )
 
-    assert said(6).startswith("6 of 12 masks have a doubtful region, ")
-    assert "their order says little" not in said(6)
-    assert "So many are doubted that their order says little." in said(7)
+    assert said(6).startswith("6 of 12 masks have a region in doubt (")
+    assert "often err themselves" not in said(6)
+    assert "The networks doubt so many that they often err themselves." in said(7)

@@ -122,7 +122,7 @@ class Bench {
       this.queue = queue;
       // A page that asks for the grid has it with every new queue; the others come back to what this tab showed.
       this.mode = data.mode === "grid" ? "grid" : sessionStorage.getItem(MODE_KEPT) || data.mode;
-      if (this.mode === "cards" && !hasCards(data.queue)) this.mode = "card";
+      if (this.mode === "cards" && !hasCards(data)) this.mode = "card";
       this.pairs.forget();
       this.restart();
     } else if (data.refresh !== this.refresh) {
@@ -164,7 +164,7 @@ class Bench {
         if (isOvertaken()) return;
         this.pairs.take(page);
         if (!page.pair) return this.afterCards();
-      } else page = await this.server.post("queue", { ...asked, after, limit: this.data.pageSize, ahead: this.mode === "grid" ? this.data.pageSize : AHEAD });
+      } else page = await this.server.post("queue", { ...asked, reviewer: this.leases ? asked.reviewer : null, after, limit: this.data.pageSize, ahead: this.mode === "grid" ? this.data.pageSize : AHEAD });
       if (isOvertaken()) return;
       if (!page.items.length && after !== null && this.data.queue.undecided && !last) {
         // Nothing follows; what was passed over, or moved up since, comes now.
@@ -222,9 +222,14 @@ class Bench {
     }
   }
 
+  // Who looks at a map keeps nothing from others.
+  get leases() {
+    return this.data.queue.undecided && this.data.mode !== "grid";
+  }
+
   // What comes next is ours before it shows; what others look at or decided meanwhile is passed over.
   async lease(isDue = false) {
-    if (!this.data.queue.undecided || this.leasing) return;
+    if (!this.leases || this.leasing) return;
     const next = this.items.slice(this.mode === "card" ? this.cursor : 0, this.mode === "card" ? this.cursor + AHEAD : undefined);
     const wanted = next.filter((item) => !item.decision);
     const isOurs = (item) => (this.leased.get(item.sample) || 0) > performance.now();
@@ -887,7 +892,7 @@ class Bench {
       smooth: () => this.toggleSmooth(), lens: () => this.compare(), alike: () => this.showAlike(),
       engines: () => this.frame && this.mode === "card" && this.frame.toggleEngines(),
       grid: () => this.items.length && this.toggleMode(),
-      cards: () => hasCards(this.data.queue) && this.toggleCards(),
+      cards: () => hasCards(this.data) && this.toggleCards(),
       invert: () => this.mode === "cards" && this.pairs.invert(),
     };
     const isForOne = this.mode === "cards" && id in this.data.decisions && !["keep", "relabel"].includes(id);

@@ -127,13 +127,13 @@ function verdictButtons(bench) {
 function barButtons(bench) {
   return [
     bench.mode === "grid" ? sizeButtons(bench) : null,
-    bench.mode !== "cards" && hasCards(bench.data.queue) ? actionButton(bench.keymap.shown("cards"), "Cards", () => bench.toggleCards(), "", { "data-testid": "cards" }) : null,
+    bench.mode !== "cards" && hasCards(bench.data) ? actionButton(bench.keymap.shown("cards"), "Cards", () => bench.toggleCards(), "", { "data-testid": "cards" }) : null,
     filterButton(bench.data.queue),
   ].filter(Boolean);
 }
 
-// Cards are of suspects that nobody decided.
-const hasCards = (queue) => Boolean(queue.issues && queue.undecided && !queue.engine && !queue.region);
+// Cards are of suspects that nobody decided; a map has them as a grid.
+const hasCards = ({ queue, mode }) => Boolean(queue.issues && queue.undecided && !queue.engine && !queue.region && mode !== "grid");
 
 function pageTurner(bench) {
   return el("span", { class: "turn" }, [

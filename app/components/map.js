@@ -157,6 +157,9 @@ class EmbeddingMap {
     }
     // The pale groups are painted first, so that they never cover the others.
     this.groups = [...groups.entries()].sort((a, b) => (b[0] === 65535) - (a[0] === 65535) || a[0] - b[0]);
+    const { x, y, given, suggested, count } = this.points;
+    const of = this.data.colour === "suggested" ? suggested : given;
+    this.places = placesOf(count, (i) => [this.spread[0][x[i]], this.spread[1][y[i]]], (i) => of[i]);
     this.drawLegend();
     this.measure();
     this.paint();
@@ -325,6 +328,7 @@ class EmbeddingMap {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.putImageData(image, 0, 0);
     if (shapes) this.paintShapes(context, shapes, dot / 2);
+    this.paintNames(context, frame);
     this.paintPolygon(context);
     this.paintMarked(context, marked, dot / 2 + 6);
   }
@@ -342,6 +346,36 @@ class EmbeddingMap {
       }
     }
     Object.assign(context, { globalAlpha: 1, globalCompositeOperation: "source-over" });
+  }
+
+  // The classes' names where they lie thickest; one that would lie on another moves up or down a line, or is left out.
+  paintNames(context, { k, kTall, left, top, width, height }) {
+    const style = getComputedStyle(this.box);
+    const line = parseFloat(style.fontSize) || 14;
+    Object.assign(context, {
+      font: `600 ${line}px ${style.fontFamily}`, textAlign: "center", textBaseline: "middle", lineJoin: "round", lineWidth: 4,
+      strokeStyle: style.getPropertyValue("--st-background-color") || "#fff", fillStyle: style.getPropertyValue("--st-text-color") || "#000",
+    });
+    const taken = [];
+    this.named = [];
+    const isOfClasses = ["given", "suggested"].includes(this.data.colour);
+    for (const [x, y, label] of this.places) {
+      if (isOfClasses && this.hidden.has(label)) continue;
+      const name = this.data.classNames[label];
+      if (!name) continue;
+      const half = context.measureText(name).width / 2 + 4;
+      const [place, middle] = [left + x * k, top + (65535 - y) * kTall];
+      if (place < 0 || place > width || middle < 0 || middle > height) continue;
+      const px = Math.max(half, Math.min(width - half, place)); // whole, also at the edge
+      const isFree = (py) => taken.every(([otherX, otherY, otherHalf]) => Math.abs(px - otherX) >= half + otherHalf || Math.abs(py - otherY) >= line + 4);
+      const py = [0, -1, 1].map((step) => middle + step * (line + 4)).find(isFree);
+      if (py === undefined) continue;
+      taken.push([px, py, half]);
+      this.named.push(name);
+      context.strokeText(name, px, py);
+      context.fillText(name, px, py);
+    }
+    this.canvas.setAttribute("aria-label", `Map of the embedding: ${[...new Set(this.named)].join(", ")}`);
   }
 
   // What is selected in the grid beside the map.

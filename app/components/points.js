@@ -42,6 +42,50 @@ function spreadOf(values) {
   return places;
 }
 
+const CELLS = 24; // a side of the map, of which a name's place is one or several
+const [LEAST_NAMED, LEAST_SHARE, FAR_CELLS] = [3, 0.2, 5]; // points of a class at a place that bears its name, their share of the class, and cells between two such places
+const PLACES = 2; // that bear the name of one class
+
+// Where each class lies thickest, [x, y, class, points there], those of most points first. ``at(i)``: a point's place, 0 to 65535.
+function placesOf(count, at, labelOf) {
+  const members = new Map();
+  for (let i = 0; i < count; i += 1) {
+    const label = labelOf(i);
+    if (label === 65535) continue;
+    if (!members.has(label)) members.set(label, []);
+    members.get(label).push(i);
+  }
+  const named = [...members.entries()].sort((one, other) => other[1].length - one[1].length).slice(0, MOST_NAMED);
+  const cell = (value) => Math.max(0, Math.min(CELLS - 1, Math.floor((value / 65536) * CELLS)));
+  return named.flatMap(([label, points]) => {
+    const cells = Array.from({ length: CELLS * CELLS }, () => [0, 0, 0]); // points, sum of x, sum of y
+    for (const i of points) {
+      const [x, y] = at(i);
+      const found = cells[cell(y) * CELLS + cell(x)];
+      found[0] += 1;
+      found[1] += x;
+      found[2] += y;
+    }
+    const around = (column, row) => {
+      const sum = [0, 0, 0];
+      for (let r = Math.max(0, row - 1); r <= Math.min(CELLS - 1, row + 1); r += 1) {
+        for (let c = Math.max(0, column - 1); c <= Math.min(CELLS - 1, column + 1); c += 1) {
+          for (let k = 0; k < 3; k += 1) sum[k] += cells[r * CELLS + c][k];
+        }
+      }
+      return sum;
+    };
+    const all = cells.map((_, i) => ({ column: i % CELLS, row: Math.floor(i / CELLS) })).map((one) => ({ ...one, sum: around(one.column, one.row) }));
+    all.sort((one, other) => other.sum[0] - one.sum[0]);
+    const found = [];
+    for (const one of all) {
+      if (found.length === PLACES || one.sum[0] < Math.max(LEAST_NAMED, LEAST_SHARE * points.length)) break;
+      if (found.every(({ column, row }) => Math.max(Math.abs(column - one.column), Math.abs(row - one.row)) > FAR_CELLS)) found.push(one);
+    }
+    return found.map(({ sum: [number, x, y] }) => [x / number, y / number, label, number]);
+  }).sort((one, other) => other[3] - one[3]);
+}
+
 function spread(places, value) {
   const at = Math.floor(value);
   if (at < 0) return value;

@@ -85,7 +85,7 @@ with side.container(key="map_region"):
             ):
                 state.open_suspects()
         if is_reviewer:
-            regions.bench(dataset, audit, {"issues": True}, state.reviewer())
+            regions.bench(dataset, audit, {"issues": True, "undecided": True}, state.reviewer())
         else:
             worst.draw(dataset, audit, WORST)
     elif is_reviewer:

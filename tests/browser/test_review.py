@@ -350,6 +350,46 @@ def test_map__crowded_parts_are_drawn_wider_and_every_place_comes_back(browser: 
     assert drawn[4] - drawn[3] > 100 * 256, "four of six points lie there"
 
 
+def test_map__a_class_is_named_where_it_lies_thickest_and_a_stray_point_names_nothing(browser: Any) -> None:
+    source = (Path(components.__file__).parent / "points.js").read_text(encoding="utf-8")
+    page = browser.new_page()
+    # Class 0 has two clusters and a stray point, class 1 one cluster, class 2 no more than two points.
+    points = [[1000 + 9 * i, 2000, 0] for i in range(8)] + [[60000, 61000 + 9 * i, 0] for i in range(5)]
+    points += [[1000, 60000, 0]] + [[30000 + i, 30000, 1] for i in range(20)] + [[60000, 500, 2]] * 2
+    points += [[60000, 500, 65535]] * 30
+    places = page.evaluate(
+        f"""(points) => {{ {source}
+        return placesOf(points.length, (i) => points[i], (i) => points[i][2]); }}""",
+        points,
+    )
+    assert [[round(x, -3), round(y, -3), *rest] for x, y, *rest in places] == [
+        [30000, 30000, 1, 20],
+        [1000, 2000, 0, 8],
+        [60000, 61000, 0, 5],
+    ]
+
+
+def test_map__names_its_classes_and_leads_with_suspects_that_nobody_decided_on(
+    browser: Any, running: Server
+) -> None:
+    where = {"issues": True, "undecided": True}
+    found = bench.queue({"audit": 1, "where": where, "limit": 500})["items"]
+    record.decide_many(1, [(found[0]["sample"], "keep", None)], reviewer="Bo", audit_id=1)
+    page = open_as_ada(browser, running, "map")
+    page.locator("canvas[aria-label*=':']").wait_for(timeout=WAIT_MS)
+    named = set(page.get_by_test_id("map").get_attribute("aria-label").split(": ", 1)[1].split(", "))
+    assert named
+    assert named <= set(NAMES)
+    tiles = page.get_by_test_id("tile")
+    tiles.first.wait_for(timeout=WAIT_MS)
+    listed = [int(one.get_attribute("data-sample")) for one in tiles.all()]
+    assert listed == [one["sample"] for one in found[1 : 1 + len(listed)]]
+    assert page.get_by_test_id("cards").count() == 0, "a map shows a grid"
+    held = bench.queue({"audit": 1, "where": where, "limit": 500, "reviewer": "Bo", "ahead": 8})
+    assert held["elsewhere"] == [], "who looks at a map keeps nothing from others"
+    assert [one["sample"] for one in held["items"]] == [one["sample"] for one in found[1:]]
+
+
 def test_map__a_lasso_leads_to_its_images(browser: Any, running: Server, artifacts: Path) -> None:
     page = open_as_ada(browser, running, "map")
     page.locator(".map[data-state=ready]").wait_for(timeout=WAIT_MS)

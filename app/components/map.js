@@ -352,8 +352,9 @@ class EmbeddingMap {
   paintNames(context, { k, kTall, left, top, width, height }) {
     const style = getComputedStyle(this.box);
     const line = parseFloat(style.fontSize) || 14;
+    context.font = `600 ${line}px ${style.fontFamily}`; // of the page's scale
     Object.assign(context, {
-      font: `600 ${line}px ${style.fontFamily}`, textAlign: "center", textBaseline: "middle", lineJoin: "round", lineWidth: 4,
+      textAlign: "center", textBaseline: "middle", lineJoin: "round", lineWidth: 4,
       strokeStyle: style.getPropertyValue("--st-background-color") || "#fff", fillStyle: style.getPropertyValue("--st-text-color") || "#000",
     });
     const taken = [];

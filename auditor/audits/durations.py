@@ -56,7 +56,7 @@ def places(
     Args:
         engines: that are trained.
         of_features: those of them that train on features.
-        first: those of them that others wait for.
+        first: those of them that others wait for, besides the one of the first list (``worker``), which is alone too.
         device: that was asked for.
         on: where they train (``executors.ExecutorChoice.of``).
 
@@ -68,6 +68,8 @@ def places(
         beside = [name for name in engines if name in of_features and not engine_bridge.needs_features(name)]
     if beside:
         return Places(dict.fromkeys(beside, "cpu"), threads_by_engine(beside, [], "cpu", on))
+    if len(engines) > 1 and engine_bridge.needs_features(engines[0]):
+        first = [*first, engines[0]]
     return Places({}, threads_by_engine(engines, first, resolved, on))
 
 

@@ -17,6 +17,10 @@ UMN_STEP = {False: (1.55, 0.03), True: (1.05, 0.43)}
 ten classes)."""
 HEAD_PER_CLASS = 0.0046
 """How much longer each further class makes a plain step on features (64 values, 10 to 1,000 classes)."""
+LIKELY_CLASSES = 4
+"""Terms of the sum over y outside the paper's preset. Measured with all, 32, 16, 8 and 4 (two seeds): AUROC on 6,000
+drawn rows of 100 classes .9943 and .9934 with each, in 78 to 109, 26, 18, 13 and 11 CPU seconds. On 24,000 pictures
+of CIFAR-10 with human labels .9135 with all ten classes, with 4 and with 2."""
 ROTATIONS, ROTATIONS_ON_FEATURES = 2, 5
 """Models unless told otherwise, and on features (``UMNConfig.rotations_for``)."""
 BATCH_ON_FEATURES = 512
@@ -53,6 +57,8 @@ class UMNConfig(LoopConfig):
     """d_b, size of the upper latent [assumption]."""
     upper_hidden: int = 500
     """Hidden units of the two M2 networks, which run once for every class [assumption]."""
+    likely_classes: int | None = None
+    """Each sample's likeliest classes that the sum over y takes (``equations.likely_classes``); None: all."""
     standardized: bool = True
     """Networks get standardised images; the paper's get [0, 1]. The reconstruction is always of [0, 1]."""
 
@@ -74,6 +80,7 @@ class UMNConfig(LoopConfig):
             *super().problems(),
             *(at_least(self, 1, "rotations") if self.rotations is not None else ()),
             *at_least(self, 1, "latent_b", "upper_hidden"),
+            *(at_least(self, 1, "likely_classes") if self.likely_classes is not None else ()),
             *at_least(self, 0, "lambda_y"),
             *one_of(self, "label_loss", ("linear", "log", "auto")),
             *one_of(self, "elbo_scale", ("sum", "pixels")),
@@ -95,7 +102,8 @@ class UMNConfig(LoopConfig):
         one = super().work(num_rows, num_classes, on_features=on_features)
         base, per_class = UMN_STEP[on_features]
         rotations = self.rotations_for(on_features=on_features)
-        trained = rotations * one.trained * (base + per_class * num_classes)
+        summed = min(num_classes, self.likely_classes or num_classes)
+        trained = rotations * one.trained * (base + per_class * summed)
         if on_features:
             trained *= cost_of_steps(self.batch_size_for(num_rows), BATCH_ON_FEATURES)
             trained /= 1 + HEAD_PER_CLASS * max(0, num_classes - 10)
@@ -122,9 +130,13 @@ class UMNConfig(LoopConfig):
         """``quick``: minutes on a laptop; ``standard``: longer; ``paper``: as published, one rotation."""
         check_preset(name)
         if name == "quick":
-            return cls(epochs=12, learning_rate=2e-3, precision="bfloat16", audits=4)
+            return cls(
+                epochs=12, learning_rate=2e-3, precision="bfloat16", audits=4, likely_classes=LIKELY_CLASSES
+            )
         if name == "standard":
-            return cls(epochs=45, learning_rate=2e-3, precision="bfloat16", audits=9)
+            return cls(
+                epochs=45, learning_rate=2e-3, precision="bfloat16", audits=9, likely_classes=LIKELY_CLASSES
+            )
         return cls(
             network=PUBLISHED_NETWORK,
             epochs=350,

@@ -39,9 +39,9 @@ def gaussian_log_density(value: Tensor, mean: Tensor, log_variance: Tensor) -> T
     return -0.5 * (LOG_TWO_PI + log_variance + squared).sum(-1)
 
 
-def uniform_kl(log_probs: Tensor) -> Tensor:
-    """KL(q(y) || uniform) (U4) = log K + sum q log q; (B, K) log-probabilities -> (B,)."""
-    return math.log(log_probs.shape[-1]) + (log_probs.exp() * log_probs).sum(-1)
+def uniform_kl(log_probs: Tensor, num_classes: int) -> Tensor:
+    """KL(q(y) || uniform over K classes) (U4) = log K + sum q log q; (B, c) log-probabilities, c <= K -> (B,)."""
+    return math.log(num_classes) + (log_probs.exp() * log_probs).sum(-1)
 
 
 def reconstruction_log_likelihood(target: Tensor, output: Tensor, *, kind: str, variance: float) -> Tensor:
@@ -122,42 +122,63 @@ def label_term(log_probs: Tensor, labels: Tensor, weight: Tensor, *, kind: str =
     return torch.where(labels < 0, torch.zeros_like(value), weight.detach() * value)
 
 
+def likely_classes(log_probs: Tensor, most: int | None) -> tuple[Tensor, Tensor]:
+    """q(y | z_a) restricted to each row's ``most`` likeliest classes, and those classes.
+
+    U3 with a q that is zero elsewhere is a lower bound still, as with any q; its sum has ``most`` terms in place of
+    K. Exact where ``most`` is None or K.
+
+    Args:
+        log_probs: (B, K) log q(y | z_a).
+        most: at least 1, or None.
+
+    Returns:
+        (B, most) log-probabilities that sum to one a row, and (B, most) int64 classes; or (B, K) and (K,).
+    """
+    num_classes = log_probs.shape[1]
+    if most is None or most >= num_classes:
+        return log_probs, torch.arange(num_classes, device=log_probs.device)
+    classes = log_probs.detach().topk(most, dim=1).indices
+    return F.log_softmax(log_probs.gather(1, classes), dim=1), classes
+
+
 def sum_over_classes(
     class_terms: Callable[[Tensor, Tensor, Tensor], Tensor],
     z_a: Tensor,
     log_probs: Tensor,
     noise: Tensor,
+    classes: Tensor,
     *,
     y_chunk: int,
 ) -> Tensor:
-    """sum_y q(y | z_a) { log p(z_a | z_b, y) - KL(q(z_b | z_a, y) || N(0, I)) }, exactly (U3).
+    """sum_y q(y | z_a) { log p(z_a | z_b, y) - KL(q(z_b | z_a, y) || N(0, I)) }, over all that q allows (U3).
 
     Classes are taken ``y_chunk`` at a time. When they do not fit in one chunk, a chunk's activations are
     recomputed in the backward pass, so that at most ``B * y_chunk`` rows of the upper networks are alive
     at once whatever K is.
 
     Args:
-        class_terms: (z_a (B, d_a), noise (B, c, d_b), classes (c,)) -> (B, c), the braces above.
+        class_terms: (z_a (B, d_a), noise (B, c, d_b), classes (c,) or (B, c)) -> (B, c), the braces above.
         z_a: (B, d_a) one sample of the lower latent.
-        log_probs: (B, K) log q(y | z_a).
-        noise: (B, K, d_b) standard normal draws for z_b.
+        log_probs: (B, C) log q(y | z_a); C of ``likely_classes``.
+        noise: (B, C, d_b) standard normal draws for z_b.
+        classes: (C,) or (B, C) whose they are.
         y_chunk: classes at a time, at least 1.
 
     Returns:
         (B,) nats.
     """
-    num_classes = log_probs.shape[1]
-    classes = torch.arange(num_classes, device=z_a.device)
-    if num_classes <= y_chunk:
+    summed = log_probs.shape[1]
+    if summed <= y_chunk:
         return (log_probs.exp() * class_terms(z_a, noise, classes)).sum(1)
     total = torch.zeros_like(z_a[:, 0])
-    for start in range(0, num_classes, y_chunk):
+    for start in range(0, summed, y_chunk):
         part = slice(start, start + y_chunk)
         terms = checkpoint(
             class_terms,
             z_a,
             noise[:, part],
-            classes[part],
+            classes[..., part],
             use_reentrant=False,
             preserve_rng_state=False,
         )

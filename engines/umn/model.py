@@ -31,6 +31,7 @@ from engines.umn.equations import (
     gaussian_entropy,
     guider_decay,
     label_term,
+    likely_classes,
     reconstruction_log_likelihood,
     sample_gaussian,
     sum_over_classes,
@@ -297,6 +298,7 @@ class Member:
             draws.noise,
             reconstruction=bench.reconstruction,
             y_chunk=Y_CHUNK,
+            most=config.likely_classes,
         )
         rest = terms["posterior_entropy"] + terms["class_sum"] - terms["class_kl"]
         generative = -(terms["reconstruction"] + rest)
@@ -370,19 +372,19 @@ def generative_terms(
     *,
     reconstruction: str,
     y_chunk: int,
+    most: int | None = None,
 ) -> tuple[dict[str, Tensor], Tensor]:
     """The generative terms of the ELBO (U3), each (B,) nats, and log q(y | z_a) (B, K).
 
     ``reconstruction + posterior_entropy + class_sum - class_kl`` is the ELBO without its label term, for one
-    draw of z_a and one of z_b for every (sample, class).
+    draw of z_a and one of z_b for every (sample, class); q(y) is of the ``most`` likeliest classes of each sample.
     """
     mean, log_variance = encoding.mean, encoding.log_variance
     z_a = sample_gaussian(mean, log_variance, _normal(mean.shape, noise, mean.device))
     log_probs = F.log_softmax(recognizer.classify(encoding, z_a).float(), dim=1)
-    shape = (len(z_a), log_probs.shape[1], generator.latent_b)
-    class_sum = sum_over_classes(
-        generator.class_terms, z_a, log_probs, _normal(shape, noise, z_a.device), y_chunk=y_chunk
-    )
+    likely, classes = likely_classes(log_probs, most)
+    draws = _normal((*likely.shape, generator.latent_b), noise, z_a.device)
+    class_sum = sum_over_classes(generator.class_terms, z_a, likely, draws, classes, y_chunk=y_chunk)
     output = generator.decoder(z_a).float()
     if isinstance(generator.decoder, FeatureDecoder):
         likelihood = feature_log_likelihood(target, output, generator.decoder.log_variance)
@@ -394,7 +396,7 @@ def generative_terms(
         "reconstruction": likelihood,
         "posterior_entropy": gaussian_entropy(log_variance),
         "class_sum": class_sum,
-        "class_kl": uniform_kl(log_probs),
+        "class_kl": uniform_kl(likely, log_probs.shape[1]),
     }, log_probs
 
 

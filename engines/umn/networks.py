@@ -118,9 +118,9 @@ class ClassConditional(nn.Module):
         self.head = PosteriorHead(hidden, latent_out)
 
     def forward(self, z: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, 1 or c, latent_in), (c,) -> mean, log-variance (B, c, latent_out)."""
+        """(B, 1 or c, latent_in), (c,) or (B, c) -> mean, log-variance (B, c, latent_out)."""
         weight_z = self.first.weight[:, : self.latent_in]
-        weight_y = self.first.weight[:, self.latent_in :].t()[classes]  # (c, hidden)
+        weight_y = F.embedding(classes, self.first.weight[:, self.latent_in :].t())  # (c or B, c, hidden)
         hidden = F.relu(F.linear(z, weight_z, self.first.bias) + weight_y)
         mean, log_variance = self.head(hidden)
         return mean, log_variance
@@ -147,7 +147,7 @@ class Generator(nn.Module):
     def class_terms(self, z_a: Tensor, noise: Tensor, classes: Tensor) -> Tensor:
         """log p(z_a | z_b, y) - KL(q(z_b | z_a, y) || N(0, I)) for every given class (inside U3).
 
-        (B, d_a), (B, c, d_b), (c,) -> (B, c), with one draw of z_b for each (row, class).
+        (B, d_a), (B, c, d_b), (c,) or (B, c) -> (B, c), with one draw of z_b for each (row, class).
         """
         rows = z_a.unsqueeze(1)
         mean_b, log_variance_b = self.upper_encoder(rows, classes)

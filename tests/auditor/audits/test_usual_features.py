@@ -65,6 +65,23 @@ def test_choose__one_network_for_many_images_and_for_finetuning(
     assert many == (alone if engine_bridge.is_on_cpu() else both)
 
 
+@pytest.mark.parametrize(("asked", "seen"), [(None, 160), (96, 96)])
+def test_choose__many_small_pictures_are_seen_at_a_smaller_side(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: int | None, seen: int
+) -> None:
+    imports.import_dataset(write_digits(tmp_path / "source").table, name="digits", image_size=16)
+    monkeypatch.setattr(usual_features, "told", lambda *_: (1.0, 0.0))
+    few, _ = usual_features.choose_features("digits", None)
+    monkeypatch.setattr(usual_features, "BOTH_UP_TO", 1)
+    monkeypatch.setattr(usual_features.engine_bridge, "is_on_cpu", lambda: True)
+    many, sentence = usual_features.choose_features("digits", None, side=asked)
+    larger = imports.import_dataset(write_digits(tmp_path / "larger").table, name="larger", image_size=33)
+    large, _ = usual_features.choose_features(larger.name, None)
+    assert few and many and large
+    assert ([one.side for one in few.each], many.side, large.side) == ([224, 224], seen, 224)
+    assert f"{LITE0} at {seen} px" in sentence
+
+
 def test_choose__digits_of_8_pixels_say_more_by_themselves(home: Path, tmp_path: Path) -> None:
     imports.import_dataset(write_digits(tmp_path / "source").table, name="digits", image_size=16)
     source, why = usual_features.choose_features("digits", None)

@@ -18,6 +18,7 @@ from engines.umn.equations import (
     gaussian_log_density,
     guider_decay,
     label_term,
+    likely_classes,
     reconstruction_log_likelihood,
     sample_gaussian,
     standard_normal_kl,
@@ -94,8 +95,8 @@ def test_gaussian_log_density__torch_distribution() -> None:
 def test_uniform_kl__zero_at_uniform_and_log_k_at_one_class() -> None:
     uniform = torch.full((1, 5), 0.2, dtype=torch.float64).log()
     certain = torch.tensor([[1.0, 1e-300, 1e-300, 1e-300, 1e-300]], dtype=torch.float64).log()
-    assert uniform_kl(uniform).item() == pytest.approx(0.0, abs=ATOL_FP64)
-    assert uniform_kl(certain).item() == pytest.approx(math.log(5))
+    assert uniform_kl(uniform, 5).item() == pytest.approx(0.0, abs=ATOL_FP64)
+    assert uniform_kl(certain, 5).item() == pytest.approx(math.log(5))
 
 
 def test_reconstruction_log_likelihood__sums_pixels_by_hand() -> None:
@@ -261,21 +262,35 @@ def test_clamp_uncertainty__two_classes_keep_the_order_of_floor_and_ceiling() ->
 
 
 @pytest.mark.parametrize("y_chunk", [1, 2, 3, 4, 100])
-def test_sum_over_classes__equals_a_loop_over_y(y_chunk: int) -> None:
+@pytest.mark.parametrize("most", [None, 1, 2, 3, 4])
+def test_sum_over_classes__equals_a_loop_over_likely_y(y_chunk: int, most: int | None) -> None:
     vae = small_vae()
     z_a = torch.randn(6, 5, generator=generator_of(6), dtype=torch.float64, requires_grad=True)
     log_probs = random_probs(6, 4).log()
-    noise = torch.randn(6, 4, 3, generator=generator_of(7), dtype=torch.float64)
-    total = sum_over_classes(generator(vae).class_terms, z_a, log_probs, noise, y_chunk=y_chunk)
-    slow = torch.zeros(6, dtype=torch.float64)
-    for y in range(4):
-        encoder, decoder = generator(vae).upper_encoder, generator(vae).upper_decoder
-        onehot = torch.eye(4, dtype=torch.float64)[y].expand(6, -1)
-        mean, log_variance = encoder.head(encoder.first(torch.cat([z_a, onehot], 1)).relu())
-        z_b = mean + (0.5 * log_variance).exp() * noise[:, y]
-        mean_a, log_variance_a = decoder.head(decoder.first(torch.cat([z_b, onehot], 1)).relu())
-        term = gaussian_log_density(z_a, mean_a, log_variance_a) - standard_normal_kl(mean, log_variance)
-        slow = slow + log_probs[:, y].exp() * term
+    noise = torch.randn(6, most or 4, 3, generator=generator_of(7), dtype=torch.float64)
+    likely, classes = likely_classes(log_probs, most)
+    total = sum_over_classes(generator(vae).class_terms, z_a, likely, noise, classes, y_chunk=y_chunk)
+    every_class = torch.eye(4, dtype=torch.float64)
+    rows = []
+    for row in range(6):
+        chosen = range(4) if most in (None, 4) else sorted(range(4), key=lambda y: -log_probs[row, y])[:most]
+        mass = sum(log_probs[row, y].exp() for y in chosen)
+        value = torch.zeros((), dtype=torch.float64)
+        for draw, y in zip(noise[row], chosen, strict=True):
+            encoder, decoder = generator(vae).upper_encoder, generator(vae).upper_decoder
+            mean, log_variance = encoder.head(
+                encoder.first(torch.cat([z_a[row], every_class[y]])[None]).relu()
+            )
+            z_b = mean + (0.5 * log_variance).exp() * draw
+            mean_a, log_variance_a = decoder.head(
+                decoder.first(torch.cat([z_b[0], every_class[y]])[None]).relu()
+            )
+            term = gaussian_log_density(z_a[row], mean_a, log_variance_a) - standard_normal_kl(
+                mean, log_variance
+            )
+            value = value + log_probs[row, y].exp() / mass * term[0]
+        rows.append(value)
+    slow = torch.stack(rows)
     torch.testing.assert_close(total, slow)
     fast_gradient = torch.autograd.grad(total.sum(), z_a, retain_graph=True)[0]
     torch.testing.assert_close(fast_gradient, torch.autograd.grad(slow.sum(), z_a)[0])
@@ -328,12 +343,12 @@ def test_elbo__stays_below_the_log_marginal_and_comes_near(x: float, given: int)
     reconstruction = gaussian_log_density(
         torch.full_like(z_a, x), z_a, torch.full_like(z_a, math.log(toy.variance_x))
     )
-    inner = sum_over_classes(toy.class_terms, z_a, log_q, noise, y_chunk=1)
+    inner = sum_over_classes(toy.class_terms, z_a, log_q, noise, torch.arange(2), y_chunk=1)
     elbo = (
         reconstruction
         + gaussian_entropy(log_variance)
         + inner
-        - uniform_kl(log_q)
+        - uniform_kl(log_q, 2)
         + (log_q.exp() * label).sum(1)
     )
     error = 3 * float(elbo.std()) / math.sqrt(draws)
@@ -357,8 +372,13 @@ def test_generative_terms__permuting_classes_permutes_everything() -> None:
     torch.testing.assert_close(log_probs[0][:, order], log_probs[1])
     noise = torch.randn(5, 4, 3, generator=generator_of(11), dtype=torch.float64)
     z_a = vae.recognizer.encode(images).mean
-    first = sum_over_classes(generator(vae).class_terms, z_a, log_probs[0], noise, y_chunk=4)
-    second = sum_over_classes(generator(permuted).class_terms, z_a, log_probs[1], noise[:, order], y_chunk=4)
+    first, second = (
+        sum_over_classes(generator(one).class_terms, z_a, *likely[:1], draws, likely[1], y_chunk=4)
+        for one, likely, draws in (
+            (vae, likely_classes(log_probs[0], None), noise),
+            (permuted, likely_classes(log_probs[1], None), noise[:, order]),
+        )
+    )
     torch.testing.assert_close(first, second)
     labels = torch.tensor([0, 1, 2, 3, 0])
     half = [(0.5 * one).softmax(1) for one in log_probs]

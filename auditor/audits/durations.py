@@ -56,7 +56,7 @@ def places(
     Args:
         engines: that are trained.
         of_features: those of them that train on features.
-        first: those of them that others wait for, besides the one of the first list (``worker``), which is alone too.
+        first: those of them that others wait for, besides the one of the first list (``worker``), which is alone.
         device: that was asked for.
         on: where they train (``executors.ExecutorChoice.of``).
 

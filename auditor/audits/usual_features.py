@@ -43,9 +43,9 @@ alone (two minutes and a half for these on two cores), and find more on six of s
 average precision .001 to .058 more (benchmarks/results/backbones.md)."""
 
 SMALL, SMALL_SIDE = 32, 160
-"""Longest side in pixels of pictures that more than ``BOTH_UP_TO`` are of, on CPUs, and the side at which the network
-then sees them, in place of 224: twice as fast, and on 24,000 rows it finds as much (AUROC and average precision of the
-noise model on four sets: -.0006 and +.0006 on average, benchmarks/results/noise_model.md)."""
+"""Where more than ``BOTH_UP_TO`` pictures have this longest side in pixels, CPUs look at them at the other
+side, in place of 224: twice as fast, and on 24,000 rows it finds as much (AUROC and average precision of the noise
+model on four sets: -.0006 and +.0006 on average, benchmarks/results/noise_model.md)."""
 
 
 def choose_features(

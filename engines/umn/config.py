@@ -18,9 +18,9 @@ ten classes)."""
 HEAD_PER_CLASS = 0.0046
 """How much longer each further class makes a plain step on features (64 values, 10 to 1,000 classes)."""
 LIKELY_CLASSES = 4
-"""Terms of the sum over y outside the paper's preset. Measured with all, 32, 16, 8 and 4 (two seeds): AUROC on 6,000
-drawn rows of 100 classes .9943 and .9934 with each, in 78 to 109, 26, 18, 13 and 11 CPU seconds. On 24,000 pictures
-of CIFAR-10 with human labels .9135 with all ten classes, with 4 and with 2."""
+"""Terms of the sum over y outside the paper's preset. Measured with all, 32, 16, 8 and 4 (two seeds): AUROC on
+6,000 drawn rows of 100 classes .9943 and .9934 with each, in 78 to 109, 26, 18, 13 and 11 CPU seconds. On 24,000
+pictures of CIFAR-10 with human labels .9135 with all ten classes, with 4 and with 2."""
 ROTATIONS, ROTATIONS_ON_FEATURES = 2, 5
 """Models unless told otherwise, and on features (``UMNConfig.rotations_for``)."""
 BATCH_ON_FEATURES = 512

@@ -77,7 +77,9 @@ def test_choose__many_small_pictures_are_seen_at_a_smaller_side(
     many, sentence = usual_features.choose_features("digits", None, side=asked)
     larger = imports.import_dataset(write_digits(tmp_path / "larger").table, name="larger", image_size=33)
     large, _ = usual_features.choose_features(larger.name, None)
-    assert few and many and large
+    assert few is not None
+    assert many is not None
+    assert large is not None
     assert ([one.side for one in few.each], many.side, large.side) == ([224, 224], seen, 224)
     assert f"{LITE0} at {seen} px" in sentence
 

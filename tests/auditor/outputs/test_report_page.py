@@ -164,12 +164,30 @@ def test_report_html__the_share_and_what_waits_stand_first(digits_report):
     words = Page(
         report_html(replace(digits_report, suspects=[replace(decided, decision="keep"), *others]))
     ).words()
-    head, rest = words.split("The whole data set")
+    head, rest = words.split("least trusted labels")
     assert f"{interval(rate.low, rate.high)} of the labels are wrong" in head
     assert f"#{decided.sample_id} " not in head
     assert f"#{decided.sample_id} " in rest
     assert f"#{others[0].sample_id} " in head
     assert f"#{others[0].sample_id} " not in rest
+
+
+def test_report_html__proofs_are_folded_and_what_they_prove_is_not(digits_report):
+    html = report_html(digits_report)
+    opened, folded = html.split('<div class="folds">')
+    seen, proofs = (
+        Page(f"<body>{one}</body>").words()
+        for one in (opened.split("<body>")[1], folded.split("</div>\n</body>")[0])
+    )
+    rate, left = digits_report.noise_rate, digits_report.errors_left
+    for said in (rate.sentence, left.sentence):
+        assert " ".join(said.split()) in seen
+    for said in [promise.sentence for promise in digits_report.promises]:
+        assert " ".join(said.split()) in proofs
+        assert " ".join(said.split()) not in seen
+    assert "Clopper and Pearson 1934" in proofs
+    assert "<details open" not in folded
+    assert ".fold::details-content" in opened.split("@media print")[1], "paper has no folds"
 
 
 def test_report_html__a_guess_is_marked(digits_report):

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import html
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app.panels import worst
-from app.server import encoded_picture
 from app.session import readers, state, words
-from app.session.words import plain
 from auditor.catalog.records import Audit, Dataset
 from auditor.results import arrays
 
-PARTED = 8
-"""Samples shown on which the engines are furthest apart."""
+PARTED, SIDE = 8, 192
+"""Samples shown on which the engines are furthest apart, and pixels of their pictures."""
+Row = tuple[int, int, int, Sequence[tuple[str, int]]]
+"""Sample, its given and its suggested label, and (title, label that it sees) of every engine."""
 
 
 def draw(dataset: Dataset, audit: Audit, table: pd.DataFrame) -> None:
@@ -40,34 +42,49 @@ def draw(dataset: Dataset, audit: Audit, table: pd.DataFrame) -> None:
             state.open_suspects(agreement=-1)
     if parted.empty:
         return
-    st.caption(
-        "Here they part most. Each sees :orange[the given label], :blue[the suggested one] or :violet[another]."
-    )
     votes = arrays.votes(audit, parted.sample_id.tolist())
-    with st.container(horizontal=True, gap="small", key="pictures_engines_parted"):
-        columns = parted[["sample_id", "given_label", "suggested_label"]].astype(int)
-        for sample, given, suggested in columns.to_numpy().tolist():
-            st.image(
-                encoded_picture(dataset.id, sample, worst.SIDE),
-                caption=vote_in_words(votes[sample], given, suggested, dataset.class_names),
-                alt=f"Sample {sample}, given {words.class_name(dataset.class_names, given)}",
-                width="stretch",
-            )
-
-
-def vote_in_words(votes: Sequence[tuple[str, int]], given: int, suggested: int, names: Sequence[str]) -> str:
-    """Markdown: how many say that the label is wrong, a square a vote, and by class who says so."""
-    said: dict[int, list[str]] = {}
-    for title, label in votes:
-        said.setdefault(label, []).append(title)
-    order = sorted(said, key=lambda label: (label == given, -len(said[label])))
-    colours = {given: "orange", suggested: "blue"}
-    squares, lines = "", []
-    for label in order:
-        colour, name = colours.get(label, "violet"), plain(words.class_name(names, label))
-        squares += f":{colour}[{'■' * len(said[label])}]"
-        lines.append(f":{colour}[**{name}**] {plain(' · '.join(said[label]))}")
-    against = sum(len(titles) for label, titles in said.items() if label != given)
-    return "  \n".join(
-        [f"**{against} of {len(votes)} {'says' if against == 1 else 'say'} wrong** {squares}", *lines]
+    columns = parted[["sample_id", "given_label", "suggested_label"]].astype(int)
+    rows = [
+        (sample, given, suggested, votes[sample]) for sample, given, suggested in columns.to_numpy().tolist()
+    ]
+    st.caption(
+        "Here they part most. A class is what an engine sees in place of :orange[the given label]: :blue[the "
+        "suggested one] or :violet[another]. ✓ is for the given label."
     )
+    st.html(table_of(rows, dataset.class_names, functools.partial(_address, readers.connection(dataset))))
+
+
+def table_of(rows: Sequence[Row], names: Sequence[str], address_of: Callable[[int], str]) -> str:
+    """HTML: a line a sample with its picture and given label, and a column an engine with what it sees.
+
+    ``address_of`` a sample is that of its picture. All rows have the votes of the same engines.
+    """
+
+    def named(label: int) -> str:
+        return html.escape(words.class_name(names, label))
+
+    def cell(label: int, given: int, suggested: int) -> str:
+        if label == given:
+            return '<td class="same"><span aria-label="the given label">✓</span></td>'
+        tone = "suggested" if label == suggested else "other"
+        return f'<td class="{tone}"><b title="{named(label)}">{named(label)}</b></td>'
+
+    heads = "".join(f'<th scope="col"><span>{html.escape(title)}</span></th>' for title, _ in rows[0][3])
+    lines = []
+    for sample, given, suggested, votes in rows:
+        against = sum(label != given for _, label in votes)
+        said = f"{against} of {len(votes)} {'says' if against == 1 else 'say'} wrong"
+        lines.append(
+            f'<tr><th scope="row"><img src="{html.escape(address_of(sample))}" alt="Sample {sample}">'
+            f'<span><b class="given">{named(given)}</b><small>{said}</small></span></th>'
+            + "".join(cell(label, given, suggested) for _, label in votes)
+            + "</tr>"
+        )
+    head = f'<tr><th scope="col">Given label</th>{heads}</tr>'
+    return f'<table class="votes"><thead>{head}</thead><tbody>{"".join(lines)}</tbody></table>'
+
+
+def _address(connection: Mapping[str, Any], sample: int) -> str:
+    """Where the browser finds the picture of a sample."""
+    place = f"{connection['base']}/bench/image/{connection['dataset']}/{sample}"
+    return f"{place}?size={SIDE}&v={connection['version']}&t={connection['token']}"

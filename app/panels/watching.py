@@ -11,7 +11,7 @@ from app.session.failures import shown
 from app.session.words import plain
 from auditor.audits import AuditOverview, EngineProgress, audit_overview, cancel_audit, start_audit
 from auditor.catalog.records import Audit, Dataset
-from auditor.ground.vocabulary import CLASSIFICATION
+from auditor.ground.vocabulary import CLASSIFICATION, SEGMENTATION
 from auditor.results import arrays
 from auditor.results.statements import no_suspects
 from auditor.review import blind
@@ -30,41 +30,67 @@ STATES = {
 
 
 def watch(dataset: Dataset, audit: Audit) -> None:
-    """Draw the audit, once a second while it runs; when it has ended, its result first."""
-    is_over = audit_overview(audit.id).is_over
-    st.fragment(_draw, run_every=None if is_over else POLL_S)(dataset, audit, is_over)
-
-
-def _draw(dataset: Dataset, audit: Audit, was_over: bool) -> None:
+    """Draw the audit: its result, or while it runs what was found so far, and how far it is once a second."""
+    seen = audit_overview(audit.id)
     with shown():
-        seen = audit_overview(audit.id)
-        if seen.is_over and not was_over:
-            # Stops the polling and lets the rest of the page know, before pictures are drawn (``jobs``).
-            st.rerun()
-        titles = {row.engine: arrays.describe(audit.id, row.engine)["title"] for row in seen.engines}
         if seen.state == "finished":
             _land(dataset, audit)
             _worst(dataset, audit)
             with st.expander("How the engines ran", icon=":material/model_training:"):
-                _head(seen, state.audit_number(audit))
-                for row in seen.engines:
-                    _bar(row, titles[row.engine])
-                _curves(audit.id, titles)
+                _details(audit)
             return
-        if first_list := [
-            one for one in readers.audits_of(dataset.id) if one.id == audit.id and one.summary.settled_at
-        ]:
-            _land(dataset, first_list[0])
-        if seen.seconds_left and not seen.is_over:
+    has_list, poll = _has_list(dataset, audit), None if seen.is_over else POLL_S
+    if has_list:
+        with shown():
+            _land(dataset, audit)
+    st.fragment(_far, run_every=poll)(dataset, audit, was_over=seen.is_over, had_list=has_list)
+    with shown():  # once: a picture is not read anew every second
+        if has_list:
+            _worst(dataset, audit)
+        elif not seen.is_over:
+            st.caption(
+                "Some of the pictures as they were given. Suspects show here as soon as there are any."
+            )
+            worst.draw_some(dataset, WORST, start=0.2)
+    with st.expander("Engines and curves", icon=":material/model_training:"):
+        st.fragment(_details, run_every=poll)(audit)
+
+
+def _has_list(dataset: Dataset, audit: Audit) -> bool:
+    """Return whether there are suspects already: the first model ranks them before the engines train."""
+    return any(one.id == audit.id and one.summary.settled_at for one in readers.audits_of(dataset.id))
+
+
+def _far(dataset: Dataset, audit: Audit, *, was_over: bool, had_list: bool) -> None:
+    """Draw how far the audit is, what it does now and how to stop it or go on."""
+    with shown():
+        seen = audit_overview(audit.id)
+        if seen.is_over != was_over or _has_list(dataset, audit) != had_list:
+            # Stops the polling and lets the rest of the page know, before pictures are drawn (``jobs``).
+            st.rerun()
+        if seen.seconds_left and not seen.is_over and not had_list:
             state.headline("audit_left", f"About {words.duration(seen.seconds_left)}", "left")
         _head(seen, state.audit_number(audit))
         if seen.error:
             st.error(plain(seen.error), icon=":material/error:")
-        st.progress(_share(seen), text=_now(seen, titles))
-        with st.expander("Engines and curves", icon=":material/model_training:"):
-            for row in seen.engines:
-                _bar(row, titles[row.engine])
-            _curves(audit.id, titles)
+        left = f" · about {words.duration(seen.seconds_left)} left" if had_list and seen.seconds_left else ""
+        st.progress(_share(seen), text=f"{_now(seen, _titles(seen))}{left}")
+
+
+def _details(audit: Audit) -> None:
+    """Draw a bar an engine, and the curves of all."""
+    with shown():
+        seen = audit_overview(audit.id)
+        titles = _titles(seen)
+        if seen.state == "finished":
+            _head(seen, state.audit_number(audit))
+        for row in seen.engines:
+            _bar(row, titles[row.engine])
+        _curves(audit.id, titles)
+
+
+def _titles(seen: AuditOverview) -> dict[str, str]:
+    return {row.engine: arrays.describe(seen.audit_id, row.engine)["title"] for row in seen.engines}
 
 
 def _share(seen: AuditOverview) -> float:
@@ -103,6 +129,8 @@ def _found(dataset: Dataset, audit: Audit, rate: NoiseRate | None) -> tuple[str,
         return "", no_suspects(audit)
     if dataset.task == CLASSIFICATION and rate is not None and rate.kind == "interval":
         return words.interval(rate.low, rate.high), "of the labels are wrong"
+    if dataset.task == SEGMENTATION:
+        return f"{number:,}", f"of {words.plural(total, 'mask')} have a doubtful region"
     about = "" if blind.num_judged(dataset.id) else "About "
     return (
         f"{about}{number:,}",
@@ -115,7 +143,8 @@ def _worst(dataset: Dataset, audit: Audit) -> None:
     says_what = st.container()
     if shows := worst.draw(dataset, audit, WORST):
         what = "worst" if shows == WORST else "suspects to check"
-        says_what.caption(f"The {shows} {what}: :orange[given label] → :blue[suggested label].")
+        of_them = "outlines" if dataset.task == SEGMENTATION else "label"
+        says_what.caption(f"The {shows} {what}: :orange[given {of_them}] → :blue[suggested {of_them}].")
 
 
 def _head(seen: AuditOverview, number: int) -> None:

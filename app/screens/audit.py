@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -233,9 +235,10 @@ def start_form(dataset: Dataset) -> None:
     )
     wanted = replace(wanted, budget=budget if wanted.preset == "quick" else None)
     with start:
-        is_known = cost(dataset, wanted) is not None
-        st.fragment(say_cost, run_every=None if is_known else POLL_S)(dataset, wanted, is_known)
-        if start_button("audit_start", is_open=wanted.engines != []):
+        what_it_does(dataset)
+        if start_button(
+            "audit_start", is_open=wanted.engines != [], costs=partial(watch_cost, dataset, wanted)
+        ):
             with st.spinner("Checking the plan …"):
                 audit_id = apart.plan(
                     dataset.name,
@@ -252,8 +255,16 @@ def start_form(dataset: Dataset) -> None:
             begin(audit_id)
 
 
-def start_button(key: str, *, is_open: bool) -> bool:
-    """Return whether the one button of the form was pressed; what may be done meanwhile stands beside it."""
+def what_it_does(dataset: Dataset) -> None:
+    """Draw what an audit is about to find out, which nothing measured has to be known for."""
+    named = "labels" if dataset.task in (CLASSIFICATION, MULTILABEL) else kind.of(dataset).words
+    state.headline("audit_start", words.count(dataset.num_samples), f"{named} to judge. Which are wrong?")
+
+
+def start_button(key: str, *, is_open: bool, costs: Callable[[], object]) -> bool:
+    """Return whether the one button of the form was pressed; beside it stands what it ``costs``, in one line,
+    and what may be done meanwhile.
+    """
     with st.container(horizontal=True, vertical_alignment="center"):
         is_pressed = st.button(
             "Start the audit",
@@ -263,7 +274,9 @@ def start_button(key: str, *, is_open: bool) -> bool:
             key=key,
             width=240,
         )
-        st.caption("It runs by itself: you can close this tab.")
+        with st.container(gap=None, width="stretch", key="audit_meanwhile"):
+            costs()
+            st.caption("It runs by itself: you can close this tab.")
     return is_pressed
 
 
@@ -290,32 +303,36 @@ def cost(dataset: Dataset, wanted: Wanted) -> tuple[str, str, float] | None:
     return backbone, why, seconds if limit is None else min(limit, seconds)
 
 
+def watch_cost(dataset: Dataset, wanted: Wanted) -> None:
+    """Draw what the audit costs, looked for again until it is known."""
+    is_known = cost(dataset, wanted) is not None
+    st.fragment(say_cost, run_every=None if is_known else POLL_S)(dataset, wanted, is_known)
+
+
 def say_cost(dataset: Dataset, wanted: Wanted, was_known: bool) -> None:
-    """About how long the audit takes and with which network it looks, as soon as that was found out."""
+    """One line: about how long the audit takes and with which network it looks, as soon as that was found out."""
     with shown():
         found = cost(dataset, wanted)
-        pictures = words.plural(dataset.num_samples, "picture")
         if found is None:
-            state.headline(
-                "audit_cost", words.count(dataset.num_samples), "pictures; measuring how long it takes"
-            )
-            st.caption("A few are tried on this machine. You need not wait for that.")
+            st.markdown("Trying a few pictures to see how long it takes; you need not wait.")
         elif not was_known:
             st.rerun()  # stops the polling
         else:
             backbone, why, seconds = found
-            state.headline("audit_cost", f"About {words.duration(seconds)}", f"for {pictures}")
-            st.caption(looks_with(dataset, backbone), help=words.documented(why.replace("`", "``")) or None)
+            st.markdown(
+                f"**About {words.duration(seconds)}** on this machine. {looks_with(dataset, backbone)}",
+                help=words.documented(why.replace("`", "``")) or None,
+            )
 
 
 def looks_with(dataset: Dataset, backbone: str) -> str:
     """Return one line on what the engines see."""
     if backbone == NO_BACKBONE:
-        return "The engines train on the pictures themselves. The time is by a test on this machine."
+        return "The engines train on the pictures themselves."
     if any(backbone == source.key for source in features.own(dataset.id)):
-        return "The engines see your own features. The time is by a test on this machine."
+        return "The engines see your own features."
     networks = " and ".join(one.removeprefix("timm:") for one in backbone.split(","))
-    return f"Looks with {plain(networks)}. The time is by a test on this machine."
+    return f"Looks with {plain(networks)}."
 
 
 def begin(audit_id: int) -> None:
@@ -326,24 +343,27 @@ def begin(audit_id: int) -> None:
 
 
 def start_on_others(dataset: Dataset) -> None:
-    """Choose engines and length of an audit of masks or numbers, start."""
+    """Start an audit of masks, numbers or sets; engines and length are behind a fold."""
+    start, fold = st.container(), st.expander("Settings", icon=":material/tune:")
     backbone: str | None = NO_BACKBONE
-    if "backbone" not in kind.of(dataset).unused["audit"]:
-        chosen_view = choose_view(dataset, st.container())
-        if chosen_view is None:
-            return
-        backbone = None if chosen_view == AUTO else chosen_view
-    left, right = st.columns([2, 1], vertical_alignment="bottom")
     engines, note = OTHER_ENGINES[dataset.task]
-    chosen = left.multiselect("Engines", list(engines), list(engines), format_func=engines.__getitem__)
-    preset = right.selectbox(
-        "Preset", list(PRESETS), format_func=PRESETS.__getitem__, key="audit_mask_preset"
-    )
-    st.caption(note)
-    if start_button("audit_mask_start", is_open=bool(chosen)):
-        with st.spinner("Checking the plan …"):
-            audit_id = apart.plan(dataset.name, chosen, preset, backbone=backbone)
-        begin(audit_id)
+    with fold:
+        if "backbone" not in kind.of(dataset).unused["audit"]:
+            chosen_view = choose_view(dataset, st.container())
+            if chosen_view is None:
+                return
+            backbone = None if chosen_view == AUTO else chosen_view
+        left, right = st.columns([2, 1], vertical_alignment="bottom")
+        chosen = left.multiselect("Engines", list(engines), list(engines), format_func=engines.__getitem__)
+        preset = right.selectbox(
+            "Preset", list(PRESETS), format_func=PRESETS.__getitem__, key="audit_mask_preset"
+        )
+    with start:
+        what_it_does(dataset)
+        if start_button("audit_mask_start", is_open=bool(chosen), costs=partial(st.markdown, note)):
+            with st.spinner("Checking the plan …"):
+                audit_id = apart.plan(dataset.name, chosen, preset, backbone=backbone)
+            begin(audit_id)
 
 
 def choose_watched(audits: list[Audit]) -> Audit:
@@ -360,7 +380,8 @@ def choose_watched(audits: list[Audit]) -> Audit:
             list(by_id),
             format_func=lambda key: state.audit_title(by_id[key]),
             key="audit_watched",
-            width=420,
+            label_visibility="collapsed",
+            width=340,
         )
     ]
 
@@ -369,11 +390,12 @@ dataset, bar = state.screen("Audit")
 audits = readers.audits_of(dataset.id)
 is_busy = any(readers.audit_state(row) in ("running", "queued") for row in audits)
 if audits:
-    watching.watch(dataset, choose_watched(audits))
-form = st.expander("Start a new audit", icon=":material/restart_alt:") if audits else st.container()
-with form, shown():
-    if is_busy:
-        st.caption("An audit of this dataset is running; a second one would make both slower.")
+    with bar:
+        watched = choose_watched(audits)
+    watching.watch(dataset, watched)
+if is_busy:  # a second one would make both slower, and so does measuring how long it would take
+    st.stop()
+with st.expander("Start a new audit", icon=":material/restart_alt:") if audits else st.container(), shown():
     (start_form if dataset.task == CLASSIFICATION else start_on_others)(dataset)
 if all(row.summary.settled_at is None for row in audits):
     worst.draw_some(dataset, SHOWN, start=0.2)  # others than Import shows

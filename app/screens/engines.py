@@ -20,6 +20,9 @@ from auditor.pictures import cache
 from auditor.results import arrays, settle
 
 PAPERS = {
+    "https://doi.org/10.1007/978-3-642-33460-3_15": (
+        "Label-Noise Robust Logistic Regression and Its Applications"
+    ),
     "https://arxiv.org/abs/2001.10528": "Identifying Mislabeled Data using the Area Under the Margin Ranking",
     "https://arxiv.org/abs/1911.02377": "Searching to Exploit Memorization Effect in Learning with Noisy Labels",
     "https://arxiv.org/abs/2202.04291": "L2B: Learning to Bootstrap Robust Models for Combating Label Noise",

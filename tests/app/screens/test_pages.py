@@ -23,6 +23,7 @@ from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
+from auditor.catalog.records import AuditSummary, now
 from auditor.ground.settings import settings
 from auditor.results import settle, statements
 from auditor.review import blind, drawing, log
@@ -467,6 +468,29 @@ def test_audit__the_finished_audit_shows_its_engines() -> None:
     assert app.button(key="audit_start").label == "Start the audit"
 
 
+@pytest.mark.usefixtures("copied_home")
+def test_audit__while_it_runs_the_first_suspects_show_and_no_form() -> None:
+    with session() as open_session:
+        audits.set_status(open_session, 1, "running")
+        job = catalog_jobs.of_audit(open_session, 1)
+        assert job is not None
+        catalog_jobs.change(open_session, job.id, status="running", pid=None, heartbeat_at=now())
+    app = open_page("audit")
+    assert "badge[running]" in texts(app)
+    captions = [one.caption for image in app.get("image") for one in image.proto.imgs]
+    assert captions
+    assert all("→" in one for one in captions), "suspects"
+    assert app.button(key="audit_next").label
+    assert not [one for one in app.button if one.key == "audit_start"]
+    with session() as open_session:
+        audits.change(open_session, 1, summary=AuditSummary())
+    app = open_page("audit")
+    assert "Suspects show here" in texts(app)
+    captions = [one.caption for image in app.get("image") for one in image.proto.imgs]
+    assert captions
+    assert not any("→" in one for one in captions), "as they were given"
+
+
 def test_audit__own_features_and_changed_settings_reach_the_audit(
     copied_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -623,9 +647,8 @@ def test_engines__known_truth_brings_the_detection_figures() -> None:
 @pytest.mark.usefixtures("copied_home")
 def test_engines__disagreement_leads_to_its_queue() -> None:
     app = open_page("engines", reviewer="Ada")
-    captions = [one.caption for image in app.get("image") for one in image.proto.imgs]
-    assert captions
-    assert all(one.startswith("**1 of 2 says wrong**") for one in captions)
+    (table,) = [one.proto.body for one in app.get("html") if 'class="votes"' in one.proto.body]
+    assert 0 < table.count("<img") == table.count("1 of 2 says wrong")
     app.button(key="engines_disagree").click().run()
     assert [title.value for title in app.title] == ["Suspects"]
     assert app.selectbox(key="suspects_agreement").value == -1

@@ -5,7 +5,7 @@ Everything that comes from a user's files travels as data and is set as text by 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ _MASKS = st.components.v2.component(
     js=_source("core.js", "layer.js", "keys.js", "toolbar.js", "masks.js"),
 )
 _JUDGE = st.components.v2.component(
-    "auditor_judge", css=_source("bench.css"), js=_source(*SHARED, "judge.js")
+    "auditor_judge", css=_source("bench.css"), js=_source(*SHARED, "scatter.js", "judge.js")
 )
 _MAP = st.components.v2.component(
     "auditor_map", css=_source("bench.css", "map.css"), js=_source("core.js", "points.js", "map.js")
@@ -98,10 +98,12 @@ def verify_bench(
     reviewer: str,
     items: list[dict[str, Any]],
     total: int,
+    examples: Mapping[int, Sequence[int]],
     last: dict[str, Any] | None,
     on_milestone: Callable[[], None],
 ) -> None:
-    """Blind verdicts on ``items`` (draw, sample, given, filepath), one at a time.
+    """Blind verdicts on ``items`` (draw, sample, given, filepath), one at a time, beside ``examples`` of the given
+    class.
 
     ``on_milestone`` is called after every ten verdicts and after the last one, before the page runs again.
     """
@@ -113,6 +115,7 @@ def verify_bench(
             "reviewer": reviewer,
             "items": items,
             "total": total,
+            "examples": {str(label): list(samples) for label, samples in examples.items()},
             "last": last,
             "verdicts": vocabulary.verdicts_for_screens(),
         },
@@ -170,6 +173,9 @@ def judge(
     finished: str,
     last: dict[str, Any] | bool | None,
     audit_id: int | None = None,
+    chart: dict[str, Any] | None = None,
+    unit: str = "",
+    on_point: Callable[[], None] | None = None,
 ) -> None:
     """Labels to answer on, one at a time, with buttons and keys as on the bench.
 
@@ -189,6 +195,11 @@ def judge(
         finished: what is shown there when nothing is left.
         last: the answer that can be taken back, if any: of random samples its ``draw`` and ``sample``.
         audit_id: whose suspects they are; None: of random samples, which are judged without a suggestion.
+        chart: of numbers, what is drawn beside them: ``name``, ``sentence``, ``points`` (sample, given, predicted,
+            whether it is a suspect), ``answers`` (sample, number now or None) and ``scale``, like one of ``alike``.
+        unit: of the numbers, where it is known.
+        on_point: called when a dot was clicked whose sample is none of ``items``; its sample arrives as
+            ``session_state[key]["point"]`` before.
     """
     is_blind = audit_id is None
     _JUDGE(
@@ -206,8 +217,11 @@ def judge(
             "route": "blind" if is_blind else "verdicts",
             "typed": vocabulary.LABEL,
             "takes": None if is_blind else vocabulary.RELABEL,
+            "chart": chart,
+            "unit": unit,
         },
         on_more_change=lambda: None,
+        on_point_change=on_point or (lambda: None),
     )
 
 

@@ -828,7 +828,7 @@ class Bench {
   // -- pickers and help ------------------------------------------------------------------------------------
 
   help() {
-    showKeys(this.layer, this.keymap, this.data.classNames, BENCH_FIXED, () => this.draw());
+    showKeys(this.layer, this.keymap, this.data.classNames, BENCH_FIXED, () => this.draw(), saysIn(this.mode, this.data.decisions));
   }
 
   pickClass() {

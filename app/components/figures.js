@@ -1,24 +1,35 @@
 // What is around the bench's cards: the line of figures, the toolbar, the list of keys.
 
+// What a key does; where that depends on what is shown, by mode, and nothing where it does nothing.
+const IN_CARDS = { keep: "keep all labels of the card", relabel: "change the labels that are ticked" };
 const BENCH_ACTIONS = [
   { id: "class", key: "l", text: "another class: type a part of its name" },
   { id: "undo", key: "z", text: "undo your last action" },
-  { id: "page", key: "p", text: "grid: take the page's suggestions; cards: put this one off" },
+  { id: "page", key: "p", text: { grid: "take the page's suggestions", cards: "this card later" } },
   { id: "large", key: "v", text: "the picture large" },
-  { id: "smooth", key: "s", text: "smooth picture, or its pixels" },
+  { id: "smooth", key: "s", text: { card: "smooth picture, or its pixels", grid: "smooth pictures, or their pixels" } },
   { id: "lens", key: "b", text: "lens: beside the best of both classes; Space blinks" },
   { id: "alike", key: "o", text: "others like this, with the same given label" },
-  { id: "engines", key: "d", text: "what each engine says" },
-  { id: "grid", key: "g", text: "grid, or one picture" },
-  { id: "cards", key: "t", text: "cards, or one by one" },
-  { id: "invert", key: "i", text: "cards: tick none, or all" },
+  { id: "engines", key: "d", text: { card: "what each engine says" } },
+  { id: "grid", key: "g", text: { card: "the grid", grid: "one picture" } },
+  { id: "cards", key: "t", text: { card: "cards", grid: "cards", cards: "one by one" } },
+  { id: "invert", key: "i", text: { cards: "tick none, or all" } },
 ];
 const BENCH_FIXED = [
-  ["← →", "previous, next (↑ ↓ in the grid)"],
-  ["Space", "select a tile (Shift + click: a range); on a card: keeps, waits, ticked"],
-  ["Enter", "settle a card, open a tile; next page once all is checked"],
+  ["← →", { card: "previous, next", grid: "move, also ↑ ↓", cards: "move, also ↑ ↓" }],
+  ["Space", { grid: "select a tile (Shift + click: a range)", cards: "a tile: ticked, stays or later" }],
+  ["Enter", { card: "the next page, once all is checked", grid: "open a tile; next page once all is checked", cards: "change the labels that are ticked" }],
   ["?", "this list"],
 ];
+
+// The list of keys is of the mode in view: what a key of this id or name does, by its text.
+function saysIn(mode, decisions) {
+  return (id, text) => {
+    if (mode === "cards" && id in decisions) return IN_CARDS[id];
+    if (mode === "cards" && id === DIGITS) return undefined;
+    return typeof text === "object" ? text[mode] : text;
+  };
+}
 
 const benchKeys = (decisions) =>
   new Keymap([...Object.entries(decisions).map(([id, { key, help }]) => ({ id, key, text: help })), ...BENCH_ACTIONS]);

@@ -8,6 +8,8 @@ const JUDGE_ACTIONS = [
   { id: "save", key: "s", text: "save the labels as they are marked", when: (item) => item && item.chips },
   { id: "undo", key: "z", text: "undo your last answer", when: () => true },
   { id: "colours", key: "l", text: "show or hide the classes in their colours", when: (item) => item && item.legend },
+  { id: "back", key: "b", text: "the one before", when: (item) => item && item.sides },
+  { id: "next", key: "f", text: "the next one, without an answer", when: (item) => item && item.sides },
   { id: "large", key: "v", text: "the picture large; Esc closes", when: (item) => item && !item.layers },
 ];
 const JUDGE_FIXED = [["?", "this list"]];
@@ -17,6 +19,7 @@ const nameOf = ({ draw, sample }) => `${draw ?? ""}/${sample}`;
 class Judge {
   constructor(root) {
     this.done = new Set(); // names of what was answered here
+    this.answers = new Map(); // by sample the number that was answered, null where there is none
     this.refusedAt = -STARTLED_MS;
     this.notice = new Notice();
     this.stage = el("div", { class: "stage" });
@@ -62,6 +65,7 @@ class Judge {
     this.actions.replaceChildren(...[
       ...answers.map(({ id, button, tone }) => this.button(id, named[id] || button, () => this.answer(id), ["keep", "relabel"].includes(tone) ? `${tone} large` : tone)),
       el("span", { class: "gap" }),
+      ...(this.item?.sides && this.items.length > 1 ? [this.button("back", "Back", () => this.go(-1)), this.button("next", "Next", () => this.go(1))] : []),
       this.last ? this.button("undo", "Undo", () => this.undo()) : null,
       actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys", "data-action": "keys" }),
     ].filter(Boolean));
@@ -72,8 +76,24 @@ class Judge {
     return this.box.getRootNode().activeElement;
   }
 
+  // What is put off comes again behind the others.
+  go(step) {
+    const { items } = this;
+    this.items = step > 0 ? [...items.slice(1), items[0]] : [items[items.length - 1], ...items.slice(0, -1)];
+    this.draw();
+  }
+
+  // The sample of a dot in the chart: of those that are here, or the page sends it.
+  pick(sample) {
+    const found = this.items.find((item) => item.sample === sample);
+    if (!found) return void this.component.setTriggerValue("point", sample);
+    this.items = [found, ...this.items.filter((item) => item !== found)];
+    this.draw();
+  }
+
   draw() {
     const { item } = this;
+    const { chart } = this.data;
     this.keymap = new Keymap([...this.data.actions, ...JUDGE_ACTIONS.filter(({ when }) => when(item))]);
     this.drawActions();
     const wasTyping = this.active === this.field && this.field !== undefined;
@@ -100,9 +120,9 @@ class Judge {
     const [left, right] = item.alike
       ? [[pane, el("div", { class: "answered" }, answer.filter(Boolean))], [...said, el("div", { class: "both" }, item.alike.map((one) => this.alike(one)))]]
       : [[pane], [...said, ...answer]];
-    this.stage.replaceChildren(el("div", { class: `judge ${item.alike ? "compared" : ""}` }, [
-      el("div", {}, left), el("div", { class: "question" }, right.filter(Boolean)),
-    ]));
+    this.stage.replaceChildren(el("div", { class: `judge ${item.alike ? "compared" : ""} ${chart ? "charted" : ""}` }, [
+      el("div", {}, left), el("div", { class: "question" }, right.filter(Boolean)), chart ? this.beside(chart, item) : null,
+    ].filter(Boolean)));
     // Who types one number after the other stays in the field; beside a suggestion keys come next.
     if (wasTyping && !item.sides) this.field?.focus();
     this.live.textContent = `Sample ${item.sample}. ${item.question || ""}`;
@@ -143,6 +163,16 @@ class Judge {
     return el("img", { class: "over", alt: "", src: `${base}/bench/${path}?v=${version}&t=${token}` });
   }
 
+  beside(chart, { sample }) {
+    const keys = [["suspect", "suspect"], ["checked", "checked"], ["other", "other label"]];
+    const legend = el("p", { class: "scatter-keys" }, keys.flatMap(([kind, text]) => [el("i", { class: kind }), el("span", { text })]));
+    return el("div", { class: "of-chart" }, [
+      el("h4", { text: "Given against predicted", title: chart.sentence }),
+      scatter(chart, new Map([...chart.answers, ...this.answers]), sample, (one) => this.pick(one)), legend,
+      this.alike(chart.scale),
+    ]);
+  }
+
   side({ kind, title, note, value }) {
     return el("div", { class: `side ${kind}` }, [
       el("span", { class: "kind", text: title }), note ? el("span", { class: "odds", text: note }) : null, el("b", { text: value, title: value }),
@@ -164,7 +194,7 @@ class Judge {
       if (this.field.value === "") this.field.focus();
       else this.send({ name: this.data.typed, number: Number(this.field.value) });
     };
-    const label = el("label", {}, [el("kbd", { text: this.keymap.shown("class") }), el("span", { text: number === null ? "The number that you see" : "Another number" }), this.field]);
+    const label = el("label", {}, [el("kbd", { text: this.keymap.shown("class") }), el("span", { text: (number === null ? "The number that you see" : "Another number") + (this.data.unit ? `, in ${this.data.unit}` : "") }), this.field]);
     return el("form", { class: "typed", onsubmit: save }, [label, el("button", { class: `action ${number === null ? "primary" : ""}`, type: "submit" }, [el("span", { text: "Save this number" })])]);
   }
 
@@ -216,6 +246,7 @@ class Judge {
     if (!item || performance.now() - this.refusedAt < STARTLED_MS) return;
     const decision = name === data.typed && data.takes ? data.takes : name;
     this.done.add(nameOf(item));
+    this.answers.set(item.sample, number ?? (decision === "keep" ? item.number : null));
     this.items = this.items.slice(1);
     this.notice.hush();
     this.last = item;
@@ -227,6 +258,7 @@ class Judge {
       if (answer.asks) this.notice.tell(`Sample ${sample}: ${answer.asks}`, "warn");
     } catch (error) {
       this.done.delete(nameOf(item));
+      this.answers.delete(item.sample);
       this.items = [item, ...this.items];
       this.refused(item.sample, error);
       this.draw();
@@ -259,6 +291,7 @@ class Judge {
       if (undone.refused) return void this.notice.tell(undone.refused, "warn");
       this.back = nameOf(takes ? undone : this.last);
       this.done.delete(this.back);
+      this.answers.delete((takes ? undone : this.last).sample);
       this.last = undone.last;
       await this.more();
     } catch (error) {
@@ -282,7 +315,7 @@ class Judge {
     const key = event.key.toLowerCase();
     const id = this.keymap.idOf(key);
     const chip = this.item?.chips?.findIndex((_, label, all) => this.chipKey(all.map(({ name }) => name), label) === key) ?? -1;
-    const others = { class: () => this.field.focus(), save: () => this.save(), undo: () => this.undo(), large: () => this.enlarge(), colours: () => this.showColours() };
+    const others = { back: () => this.go(-1), next: () => this.go(1), class: () => this.field.focus(), save: () => this.save(), undo: () => this.undo(), large: () => this.enlarge(), colours: () => this.showColours() };
     if (key === "?") this.help();
     else if (chip >= 0) this.toggle(chip);
     else if (id && (id in others || this.item)) (others[id] || (() => this.answer(id)))();

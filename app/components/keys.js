@@ -58,7 +58,7 @@ class Keymap {
     if (/[0-9]/.test(key)) return "Digits name classes.";
     if (TAKEN_BY_PAGE.includes(key)) return `${key.toUpperCase()} belongs to the page.`;
     const other = this.actions.find((one) => one.id !== id && this.keyOf(one.id) === key);
-    return other ? `${key.toUpperCase()} is taken: ${other.text}.` : null;
+    return other ? `${key.toUpperCase()} is taken: ${typeof other.text === "object" ? Object.values(other.text)[0] : other.text}.` : null;
   }
 
   change(id, key) {
@@ -89,14 +89,18 @@ const KEY_GROUPS = {
 };
 const groupOf = (name) => Object.keys(KEY_GROUPS).find((group) => KEY_GROUPS[group].includes(name)) || "Decide";
 
-// The list of keys; each can be changed there. ``fixed``: [key, what it does] of those that cannot.
-function showKeys(layer, keymap, classNames, fixed, redraw) {
+const DIGITS = "0 – 9";
+
+// The list of keys; each can be changed there. ``fixed``: [key, what it does] of those that cannot. ``says`` is given
+// an action's id, or a fixed key, and its text, and returns what is written, or nothing where it is not listed.
+function showKeys(layer, keymap, classNames, fixed, redraw, says = (_, text) => text) {
   const told = el("small", { class: "told", role: "status" });
   const again = () => {
     redraw();
-    showKeys(layer, keymap, classNames, fixed, redraw);
+    showKeys(layer, keymap, classNames, fixed, redraw, says);
   };
-  const rows = keymap.actions.map(({ id, text }) => {
+  const listed = keymap.actions.map(({ id, text }) => ({ id, text: says(id, text) })).filter(({ text }) => text);
+  const rows = listed.map(({ id, text }) => {
     const key = el("button", { class: "plain key-of", title: "Change this key", "data-action": id }, [
       el("kbd", { text: (keymap.keyOf(id) || "").toUpperCase() }),
     ]);
@@ -116,8 +120,9 @@ function showKeys(layer, keymap, classNames, fixed, redraw) {
   });
   const { length } = labelsOf(classNames);
   const digits = length && length <= MOST_DIGITS
-    ? [["0 – 9", "the class with this key"]] : [];
-  const plain = [...digits, ...fixed].map(([key, text]) =>
+    ? [[DIGITS, "the class with this key"]] : [];
+  const spoken = [...digits, ...fixed].map(([key, text]) => [key, says(key, text)]).filter(([, text]) => text);
+  const plain = spoken.map(([key, text]) =>
     [key, el("div", { class: "key" }, [el("span", { class: "fixed" }, [el("kbd", { text: key })]), el("span", { text })])]);
   const groups = Object.keys(KEY_GROUPS).map((group) =>
     el("section", {}, [

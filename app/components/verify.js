@@ -147,6 +147,7 @@ class Verify {
             button("class", "Find a class", () => this.pickClass()), ...verdicts(false),
             button("undo", "Undo", () => this.undo()), actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys" }),
           ]),
+          ...this.examples(item.given, name),
           this.recent.length ? el("h4", { class: "of-recent", text: "Your last verdicts" }) : null,
           el("div", { class: "recent" }, this.recent.map(([one, text]) => el("figure", {}, [
             el("img", { src: this.server.image(one.sample, 96), alt: `Sample ${one.sample}` }), el("figcaption", { text, title: text }),
@@ -157,6 +158,19 @@ class Verify {
     this.lease();
     this.live.textContent = `Given label ${name}`;
     for (const next of this.items.slice(1, 4)) new Image().src = this.server.image(next.sample, paneSide());
+  }
+
+  // What others look like that were given the same label.
+  examples(label, name) {
+    const room = this.recent.length ? 4 : 8; // one's last verdicts stand below
+    const samples = (this.data.examples[label] || []).slice(0, room);
+    if (!samples.length) return [];
+    return [
+      el("h4", { class: "of-recent", text: `Others given ${name}` }),
+      el("div", { class: "recent", "data-testid": "examples" }, samples.map((sample) => el("figure", {}, [
+        el("img", { src: this.server.image(sample, 128), alt: `Sample ${sample}, given ${name}`, loading: "lazy" }),
+      ]))),
+    ];
   }
 
   tell(text, tone = "info") {

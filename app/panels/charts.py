@@ -146,42 +146,6 @@ def move_chart(cells: pd.DataFrame, tones: Tones = LIGHT) -> Any:
     return alt.layer(*layers).properties(height=side, padding=padding)
 
 
-def given_chart(points: pd.DataFrame, name: str) -> Any:
-    """Given numbers against predicted ones, with the line on which both are the same; a point can be picked.
-
-    ``points`` has sample, given, predicted and kind, one of ``KINDS``; ``name`` is what the numbers are called.
-    """
-    pick = alt.selection_point(name="point", fields=["sample"], toggle=False)
-    low, high = points[["given", "predicted"]].min().min(), points[["given", "predicted"]].max().max()
-    scale = alt.Scale(domain=[low, high], nice=True)
-    same = (
-        alt.Chart(pd.DataFrame({"predicted": [low, high], "given": [low, high]}))
-        .mark_line(strokeDash=[4, 4], color=OTHER)
-        .encode(
-            x=alt.X("predicted:Q", scale=scale, title=f"{name}, predicted"),
-            y=alt.Y("given:Q", scale=scale, title=f"{name}, given"),
-        )
-    )
-    dots = (
-        alt.Chart(points)
-        .mark_circle(cursor="pointer")
-        .encode(
-            x=alt.X("predicted:Q", scale=scale, title=f"{name}, predicted"),
-            y=alt.Y("given:Q", scale=scale, title=f"{name}, given"),
-            color=alt.Color(
-                "kind:N",
-                scale=KINDS,
-                legend=alt.Legend(orient="bottom", title=None, values=["suspect", "other label"]),
-            ),
-            size=alt.condition("datum.kind == 'suspect'", alt.value(70), alt.value(22)),
-            opacity=alt.condition("datum.kind == 'suspect'", alt.value(0.95), alt.value(0.5)),
-            tooltip=["sample", alt.Tooltip("given", format=".4~g"), alt.Tooltip("predicted", format=".4~g")],
-        )
-        .add_params(pick)
-    )
-    return alt.layer(same, dots).properties(height=LARGE + 60)
-
-
 def histogram(
     values: NDArray[np.floating], is_marked: NDArray[np.bool_], marks: tuple[str, str]
 ) -> pd.DataFrame:

@@ -85,6 +85,6 @@ def table_of(rows: Sequence[Row], names: Sequence[str], address_of: Callable[[in
 
 
 def _address(connection: Mapping[str, Any], sample: int) -> str:
-    """Where the browser finds the picture of a sample."""
+    """The address at which the browser finds the picture of a sample."""
     place = f"{connection['base']}/bench/image/{connection['dataset']}/{sample}"
     return f"{place}?size={SIDE}&v={connection['version']}&t={connection['token']}"

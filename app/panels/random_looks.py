@@ -21,11 +21,14 @@ from auditor.results import statements
 from auditor.review import blind, drawing
 
 WHY = "Look at pictures chosen at random and say of each whether its label is right."
+WHY_MASK = (
+    "Look at pictures chosen at random and say of each whether its outlines and their classes are right."
+)
 WHY_NUMBER = "Look at pictures chosen at random and type the number that you see."
 EXAMPLES = 6
 """Pictures of the set above the question."""
 SECONDS = 3
-"""Of a person for one label, as the offer reckons."""
+"""Of a person for one class, as the offer reckons; for a mask or a number nobody measured it."""
 
 
 def offer(dataset: Dataset, choose_purpose: Callable[[int], str] | None = None) -> None:
@@ -36,20 +39,21 @@ def offer(dataset: Dataset, choose_purpose: Callable[[int], str] | None = None) 
     most = drawing.num_left(dataset.id)
     if not most:
         return
-    labels = "labels" if dataset.task == CLASSIFICATION else kind.of(dataset).words
+    labels = panel.labels_in_words(dataset)
     with st.container(border=True, key="random_offer"):
         if drawing.num_drawn(dataset.id):
             st.subheader("Check more", anchor=False)
         else:
             st.header(f"How many {labels} are wrong?", anchor=False)
-            st.write(WHY_NUMBER if dataset.task == REGRESSION else WHY)
+            st.write({REGRESSION: WHY_NUMBER, SEGMENTATION: WHY_MASK}.get(dataset.task, WHY))
             _examples(dataset)
         form, buys = st.columns(2, gap="large")
         with form:
             size, tolerance = _ask(dataset, most)
             is_started = st.button("Start", type="primary", key="verify_draw", width=220)
-            minutes = plural(max(1, round(SECONDS * size / 60)), "minute")
-            st.caption(f"At {SECONDS} seconds each: about {minutes}.")
+            if dataset.task == CLASSIFICATION:
+                minutes = plural(max(1, round(SECONDS * size / 60)), "minute")
+                st.caption(f"At {SECONDS} seconds each: about {minutes}.")
             purpose = drawing.usual_purpose(dataset.name, size)
             if choose_purpose is not None:
                 with st.expander("What else they shall tell"):

@@ -12,8 +12,9 @@ import streamlit as st
 from app.panels import charts
 from app.session import readers, words
 from app.session.words import plain
+from auditor import kind
 from auditor.catalog.records import Audit, Dataset
-from auditor.ground.vocabulary import LEVELS
+from auditor.ground.vocabulary import CLASSIFICATION, LEVELS
 from auditor.results import statements
 from auditor.results.statements import Standing
 from auditor.review import drawing, verifying
@@ -28,13 +29,20 @@ LOOKS, USUAL_SHARE = 20, 0.1
 """The fewest looks that a draw is compared with, and the share of wrong labels in that picture."""
 
 
+def labels_in_words(dataset: Dataset) -> str:
+    """``labels``, or what the labels of a dataset are where they are no classes: ``masks``, ``numbers``."""
+    return "labels" if dataset.task == CLASSIFICATION else kind.of(dataset).words
+
+
 def so_far(dataset: Dataset, audit: Audit | None, *, judged: int) -> None:
     """The noise rate and what is promised, in lines that fit beside the bench."""
     if judged == 0:
         st.write("Nothing yet: check the first samples.")
         return
     standing, rate = _standing(dataset, audit)
-    st.metric("Wrong labels", words.interval(rate.low, rate.high), help=plain(rate.sentence))
+    st.metric(
+        f"Wrong {labels_in_words(dataset)}", words.interval(rate.low, rate.high), help=plain(rate.sentence)
+    )
     if standing is None:
         return
     found = statements.promises(standing)
@@ -85,7 +93,7 @@ def picture(dataset: Dataset, audit: Audit | None, next_step: Callable[[], None]
     standing, rate = _standing(dataset, audit)
     with st.container(border=True, key="verify_picture"):
         with st.container(key="huge_verify"):
-            st.markdown(_plainly(rate))
+            st.markdown(_plainly(rate, labels_in_words(dataset)))
         if standing is not None:
             _kept(standing)
         st.caption(f"{words.plural(judged, 'random sample')} checked.", help=plain(rate.sentence))
@@ -96,12 +104,12 @@ def picture(dataset: Dataset, audit: Audit | None, next_step: Callable[[], None]
             _promises(standing)
 
 
-def _plainly(rate: NoiseRate) -> str:
+def _plainly(rate: NoiseRate, labels: str) -> str:
     """``Between 3.1 % and 5.4 % of the labels are wrong``; of no low end, ``At most 5.4 %``. Shares are bold."""
     low, high = f"**{words.percent(rate.low)}**", f"**{words.percent(rate.high)}**"
     said = f"at most {high}" if rate.low < NONE_BELOW else f"between {low} and {high}"
     said = said if rate.kind == "interval" else f"perhaps {said}"
-    return f"{said[0].upper()}{said[1:]} of the labels are wrong"
+    return f"{said[0].upper()}{said[1:]} of the {labels} are wrong"
 
 
 def _kept(standing: Standing) -> None:

@@ -76,7 +76,7 @@ def _draw_masks(dataset: Dataset, audit: Audit, table: pd.DataFrame) -> None:
         for sample, name in weakest.itertuples(index=False):
             st.image(
                 outlined_picture(dataset, int(sample), SIDE, suggested_by=audit.id),
-                caption=plain(f"least sure of {name}"),
+                caption=plain(f"unsure of {name}"),
                 alt=f"Sample {sample}: the outlines of its given and its suggested mask, weakest at {name}",
                 width="stretch",
             )

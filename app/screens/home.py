@@ -17,8 +17,8 @@ from auditor import api
 from auditor.catalog.records import Dataset
 from auditor.ground import wording
 
-WORST, FEW_THUMBS = 6, 4
-"""Pictures of a card, twice as many where it is the only one, and of a row."""
+WORST, ALONE, FEW_THUMBS = 9, 12, 4
+"""Pictures of a card, of the only one, and of a row."""
 FEW, A_PAGE = 3, 20
 """Datasets up to which each is a card and nothing is to be chosen; more are rows, so many a page."""
 NEWEST = "newest first"
@@ -28,12 +28,15 @@ SORTS: dict[str, Callable[[Dataset], Any]] = {
     "largest first": lambda row: -row.num_samples,
 }
 
-state.head("Label auditor")
+bar = state.head("Label auditor")
 is_owner = sign_in.may(OWNER)
 
 
-def draw_dataset(seen: Status, *, as_row: bool, is_alone: bool = False) -> None:
-    """One dataset: its next step as one line and one button, how far it is as a bar, and some of its pictures."""
+def draw_dataset(seen: Status, *, as_row: bool, is_alone: bool, is_first: bool) -> None:
+    """One dataset: its next step as one line and one button, how far it is as a bar, and some of its pictures.
+
+    The button to press next is that of the first one.
+    """
     row, step = seen.dataset, next_steps.of(seen)
     with st.container(border=True):
         if as_row:
@@ -50,7 +53,7 @@ def draw_dataset(seen: Status, *, as_row: bool, is_alone: bool = False) -> None:
         if sign_in.opens(step.page) and action.button(
             step.button,
             key=f"home_next_{row.id}",
-            type="secondary" if as_row else "primary",
+            type="primary" if is_first else "secondary",
             width="stretch",
         ):
             state.go_to_dataset(row.name)
@@ -68,7 +71,7 @@ def draw_dataset(seen: Status, *, as_row: bool, is_alone: bool = False) -> None:
                 with thumbs:
                     worst.draw_some(row, FEW_THUMBS, labels=False)
             else:
-                count = WORST * (2 if is_alone else 1)
+                count = ALONE if is_alone else WORST
                 if seen.finished is None or not worst.draw(row, seen.finished, count):
                     worst.draw_some(row, count)
 
@@ -100,25 +103,25 @@ def draw_changes(row: Dataset) -> None:
 
 
 def draw_start() -> None:
-    """Draw what an empty machine offers."""
-    state.headline(
-        "home_start", "", "Find the wrong labels among your pictures, decide fast, take home a clean table."
-    )
-    left, right = st.columns(2)
-    with left.container(border=True, height="stretch"):
-        st.subheader("Try the demo", anchor=False)
+    """Draw what an empty machine offers, and how it looks."""
+    with st.container(key="home_start"):
+        words_of_it, picture = st.columns([5, 6], gap="large", vertical_alignment="center")
+    with words_of_it:
+        state.headline("home_start", "Find the wrong labels", "\\\namong your pictures.")
         st.write(
-            "1,797 real handwritten digits that come with scikit-learn, some of them relabeled wrongly on "
-            "purpose. Nothing is downloaded; the audit takes a few minutes on a laptop."
+            "An audit learns from your pictures and shows what looks mislabeled. "
+            "One key settles a whole card; at the end you take home a clean table."
         )
-        demo.offer()
-    with right.container(border=True, height="stretch"):
-        st.subheader("Import your own", anchor=False)
-        st.write(
-            "A zip, a CSV or Parquet file, or a folder with one sub-folder per class. "
-            "The source itself is not changed."
+        with st.container(horizontal=True):
+            if st.button("Import your pictures", type="primary", icon=":material/upload:", key="home_import"):
+                st.switch_page("screens/import_.py")
+            demo.offer()
+        st.caption(
+            "Your files are not changed. The demo is of 1,797 handwritten digits, a tenth of them mislabeled "
+            "on purpose: nothing is downloaded, and it takes minutes on a laptop."
         )
-        state.link("import_", "Import a dataset", ":material/upload:")
+    with picture:
+        st.html(demo.card())
 
 
 def choose(rows: list[Dataset]) -> tuple[list[Dataset], bool]:
@@ -141,9 +144,13 @@ def choose(rows: list[Dataset]) -> tuple[list[Dataset], bool]:
 
 
 datasets = readers.all_datasets()
+if datasets and is_owner:
+    with bar:
+        state.link("import_", "Import", ":material/upload:")
 some, as_rows = choose(datasets)
-for one in some:
-    draw_dataset(readers.status(one), as_row=as_rows, is_alone=len(datasets) == 1)
+with st.container(key="home_alone" if len(datasets) == 1 else "home_cards"):
+    for place, one in enumerate(some):
+        draw_dataset(readers.status(one), as_row=as_rows, is_alone=len(datasets) == 1, is_first=place == 0)
 if not datasets and is_owner:
     draw_start()
 elif not datasets:

@@ -13,7 +13,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from app.panels import importing
+from app.panels import demo, importing
 from app.session import allowed, apart, previews, readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
@@ -38,6 +38,8 @@ LAYOUTS = {
     "Several people's answers": "filepath,ada,ben\nimages/001.jpg,cat,cat\nimages/002.jpg,dog,cat",
     "What other tools wrote": "COCO  CVAT  Labelbox\nLabel Studio  WebDataset\nHugging Face  fiftyone:NAME",
 }
+USUAL = 4
+"""So many of ``LAYOUTS`` are what most people have."""
 IMAGE_SIZES = [None, 16, 28, 32, 64, 96, 128, 224]
 ALIKE_WORDS = {None: "ask", True: "are one class", False: "are classes of their own"}
 LAYOUT_WORDS = {
@@ -118,17 +120,24 @@ def _take_pick() -> None:
 
 
 def show_layouts() -> None:
-    """Draw what a source may look like, for who has none ready."""
-    st.caption("What it reads")
-    with st.container(key="import_layouts"):
-        for title, example in LAYOUTS.items():
+    """Draw what a source may look like, for who has none ready: what most people have, and a fold with the rest."""
+    titles = list(LAYOUTS)
+    _draw_layouts(titles[:USUAL], "import_layouts_usual")
+    with st.expander("Numbers, several labels per image, other tools", icon=":material/category:"):
+        _draw_layouts(titles[USUAL:], "import_layouts_rest")
+    if not readers.all_datasets():
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown("No pictures at hand?", width="content")
+            demo.offer()
+
+
+def _draw_layouts(titles: list[str], key: str) -> None:
+    with st.container(key=key):
+        for title in titles:
             with st.container(border=True, height="stretch"):
                 st.markdown(f"**{title}**")
                 # Not st.code: it loads half a megabyte to colour these lines.
-                st.html(f'<pre class="layout">{html.escape(example)}</pre>')
-    st.caption(
-        "After the import an audit trains on the images and ranks every label; your files are not changed."
-    )
+                st.html(f'<pre class="layout">{html.escape(LAYOUTS[title])}</pre>')
 
 
 def keep_upload(file: UploadedFile) -> tuple[str, str | None]:

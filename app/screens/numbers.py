@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,16 +11,14 @@ import pandas as pd
 import streamlit as st
 
 from app import components
-from app.panels import charts, downloads, fiftyone, judging, random_looks, worst
-from app.server import encoded_picture
+from app.panels import downloads, fiftyone, judging, random_looks, worst
 from app.session import readers, sign_in, state, words
 from app.session.access import OWNER
 from app.session.failures import shown
-from app.session.words import plain
 from auditor.catalog import scores
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset
-from auditor.ground.numbers import figure, number_text
+from auditor.ground.numbers import figure, number_text, unit_of
 from auditor.labels.numbers import KIND, nearest_examples, suggested_numbers
 from auditor.results import statements
 from auditor.review import blind
@@ -33,6 +32,7 @@ ALIKE = 4
 """Samples beside each number to compare with."""
 ALONG = 8
 """Trusted samples from the lowest to the highest number."""
+BENCH, PICKED = "numbers_bench", "numbers_picked"
 SUSPECTS, SAMPLE, DONE = "Suspects", "Random sample", "Checked"
 
 
@@ -41,13 +41,18 @@ def listed(dataset: Dataset, audit: Audit, top: int) -> pd.DataFrame:
     return KIND.table(dataset, audit, KIND.suspects(dataset, audit, top=top).page)
 
 
+def in_unit(dataset: Dataset, number: str) -> str:
+    """A number with its unit, where the name of the labels tells that."""
+    return f"{number} {unit_of(dataset.class_names[0])}".strip()
+
+
 def trusted(dataset: Dataset, audit: Audit, sample_id: int, number: float, kind: str) -> dict[str, Any]:
     """Trusted samples with about this number, to compare with."""
     found = nearest_examples(
         readers.given_numbers(dataset), readers.score_table(audit), number, ALIKE, sample_id
     )
     samples = [(one, number_text(given)) for one, given in found]
-    return {"kind": kind, "title": f"Trusted, near {figure(number)}", "samples": samples}
+    return {"kind": kind, "title": f"Trusted, near {in_unit(dataset, figure(number))}", "samples": samples}
 
 
 def asked(dataset: Dataset, audit: Audit, row: dict[Hashable, Any]) -> dict[str, Any]:
@@ -59,8 +64,13 @@ def asked(dataset: Dataset, audit: Audit, row: dict[Hashable, Any]) -> dict[str,
         "sample": sample,
         "path": row["filepath"],
         "sides": [
-            {"kind": "given", "title": f"Given {name}", "value": number_text(given)},
-            {"kind": "suggested", "title": "Suggested", "note": between, "value": figure(suggested)},
+            {"kind": "given", "title": f"Given {name}", "value": in_unit(dataset, number_text(given))},
+            {
+                "kind": "suggested",
+                "title": "Suggested",
+                "note": between,
+                "value": in_unit(dataset, figure(suggested)),
+            },
         ],
         "number": given,
         "suggested": suggested,
@@ -83,62 +93,60 @@ def along_the_scale(dataset: Dataset, audit: Audit, apart_from: Collection[int] 
     return {"kind": "scale", "title": f"{dataset.class_names[0]}, from low to high", "samples": samples}
 
 
-def points(dataset: Dataset, audit: Audit) -> pd.DataFrame:
-    """sample, given, predicted and kind of numbers, to draw: every suspect, and others evenly spread."""
+def chart_of(dataset: Dataset, audit: Audit, checked: pd.DataFrame) -> dict[str, Any]:
+    """The chart beside the numbers: every suspect and others evenly spread, and samples along the scale.
+
+    ``checked``: sample_id and cleaned, the number it has now, of what people decided.
+    """
     table = readers.score_table(audit)
     samples, suspects = table.sample_id.to_numpy(), table.is_label_issue.to_numpy(dtype=bool)
+    given = readers.given_numbers(dataset)[samples]
+    predicted = suggested_numbers(audit).suggested.to_numpy()[samples]
     kept = suspects | (np.arange(len(table)) % -(-len(table) // MOST_POINTS) == 0)
-    found = pd.DataFrame(
-        {
-            "sample": samples,
-            "given": readers.given_numbers(dataset)[samples],
-            "predicted": suggested_numbers(audit).suggested.to_numpy()[samples],
-            "kind": np.where(suspects, "suspect", "other label"),
-        }
-    )
-    return found[kept].dropna()
+    kept &= np.isfinite(given) & np.isfinite(predicted)
+    rows = zip(samples[kept], given[kept], predicted[kept], suspects[kept], strict=True)
+    return {
+        "name": dataset.class_names[0],
+        "sentence": f"{statements.noise_rate_now(audit).sentence} Click on a dot to see its picture.",
+        "points": [[int(one), float(x), float(y), bool(marked)] for one, x, y, marked in rows],
+        "answers": [
+            [int(one), float(number) if np.isfinite(number) else None]
+            for one, number in checked[["sample_id", "cleaned"]].astype(float).to_numpy()
+        ],
+        "scale": along_the_scale(dataset, audit),
+    }
+
+
+def pick(dataset: Dataset) -> None:
+    """Keep the sample whose dot was clicked: it comes first from now on."""
+    st.session_state[PICKED] = (dataset.id, int(st.session_state[BENCH]["point"]))
 
 
 def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
     """The most suspicious numbers that nobody has decided on, beside all of them against what is predicted."""
     page = listed(dataset, audit, MOST_LISTED)
     waiting = page[page.decision.isna()]
-    with st.container(key="numbers_beside"):
-        bench, beside = st.columns([2.6, 1], gap="medium")
-    with beside:
-        name = dataset.class_names[0]
-        st.subheader(
-            "Given against predicted",
-            anchor=False,
-            help=f"{plain(statements.noise_rate_now(audit).sentence)} Click on a point to see its picture.",
-        )
-        chart = charts.given_chart(points(dataset, audit), name)
-        chosen = st.altair_chart(chart, on_select="rerun", key="numbers_points", selection_mode="point")
-        scale = along_the_scale(dataset, audit)
-        st.markdown(f"**{plain(scale['title'])}**")
-        with st.container(horizontal=True, key="pictures_mini_scale"):
-            for sample, number in scale["samples"]:
-                picture = encoded_picture(dataset.id, sample, worst.SMALL)
-                st.image(picture, caption=plain(number), alt=f"Sample {sample}: {number}", width="stretch")
-    wanted = state.asked_sample(dataset)
-    picked = [one["sample"] for one in chosen["selection"]["point"]] or ([] if wanted is None else [wanted])
-    if picked:
-        first = KIND.table(dataset, audit, ask(scores.page_of, audit, picked[:1]))
-        waiting = pd.concat([first, waiting[waiting.sample_id != picked[0]]])
+    owner, picked = st.session_state.get(PICKED, (None, None))
+    first = picked if owner == dataset.id else state.asked_sample(dataset)
+    if first is not None:
+        asked_for = KIND.table(dataset, audit, ask(scores.page_of, audit, [first]))
+        waiting = pd.concat([asked_for, waiting[waiting.sample_id != first]])
     rows = waiting.head(judging.AT_ONCE).to_dict("records")
-    with bench:
-        components.judge(
-            key="numbers_bench",
-            connection=readers.connection(dataset),
-            reviewer=reviewer,
-            items=[asked(dataset, audit, row) for row in rows],
-            left=int(waiting.is_label_issue.sum()),
-            noun="suspect",
-            actions=judging.ON_NUMBER,
-            finished="Every number of this list is checked.",
-            last=len(waiting) < len(page),
-            audit_id=audit.id,
-        )
+    components.judge(
+        key=BENCH,
+        connection=readers.connection(dataset),
+        reviewer=reviewer,
+        items=[asked(dataset, audit, row) for row in rows],
+        left=int(waiting.is_label_issue.sum()),
+        noun="suspect",
+        actions=judging.ON_NUMBER,
+        finished="Every number of this list is checked.",
+        last=len(waiting) < len(page),
+        audit_id=audit.id,
+        chart=chart_of(dataset, audit, page[page.decision.notna()]),
+        unit=unit_of(dataset.class_names[0]),
+        on_point=partial(pick, dataset),
+    )
 
 
 def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:

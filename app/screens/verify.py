@@ -18,6 +18,10 @@ from auditor.results import settle
 from auditor.review import blind, drawing
 
 MOST_WRONG = 12
+EXAMPLES = 8
+"""Samples with the same given label beside the one that is judged."""
+AHEAD = 30
+"""Samples whose examples travel; the page runs again after ten verdicts."""
 
 
 def choose_purpose(dataset: Dataset, key: str, size: int) -> str:
@@ -89,6 +93,13 @@ reviewer = state.reviewer()
 pending = blind.pending(dataset.id)
 items = readers.dealt_items(dataset.id, pending, reviewer)
 judged = drawn - len(pending)
+examples = readers.examples_of(
+    dataset,
+    audit,
+    [one["given"] for one in items[:AHEAD] if one["given"] >= 0],
+    apart_from={sample for _, sample in pending},
+    limit=EXAMPLES,
+)
 # Also when all is judged: the last verdict can be taken back.
 components.verify_bench(
     key="verify_bench",
@@ -97,6 +108,7 @@ components.verify_bench(
     reviewer=reviewer,
     items=items,
     total=drawn,
+    examples=examples,
     last=readers.last_blind_item(dataset.id, reviewer),
     on_milestone=lambda: None,
 )

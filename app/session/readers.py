@@ -6,6 +6,7 @@ also take the home and when the row came to be.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -122,6 +123,24 @@ def blind_items(dataset_id: int, pending: list[tuple[int, int]]) -> list[dict[st
 def dealt_items(dataset_id: int, pending: list[tuple[int, int]], reviewer: str) -> list[dict[str, Any]]:
     """``blind_items`` for one of several judges: what others look at comes last, the first are leased."""
     return blind_items(dataset_id, queues.deal(dataset_id, pending, reviewer, LEASED_AHEAD))
+
+
+def examples_of(
+    row: Dataset, audit: Audit | None, labels: Iterable[int], *, apart_from: Collection[int], limit: int
+) -> dict[int, list[int]]:
+    """By given class, at most ``limit`` samples to compare with, none of ``apart_from``: those that an audit trusts
+    most, without one some from all over the set.
+    """
+    found: dict[int, list[int]] = {}
+    for label in set(labels):
+        if audit is not None:
+            samples = ask(scores.most_trusted, audit.id, label, limit + len(apart_from))
+        else:
+            samples = np.flatnonzero(given_labels(row) == label).tolist()
+        rest = [one for one in samples if one not in apart_from]
+        step = 1 if audit is not None else max(1, len(rest) // limit)
+        found[label] = rest[::step][:limit]
+    return found
 
 
 def last_blind_item(dataset_id: int, reviewer: str) -> dict[str, Any] | None:

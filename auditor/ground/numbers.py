@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 
+_IN_BRACKETS = re.compile(r"[(\[]\s*([^()\[\]]{1,12}?)\s*[)\]]\s*$")
+_BEHIND = re.compile(r"_(mm|cm|m|km|mg|g|kg|s|ms|px|deg|years|months|days|hours|minutes|percent)$")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -35,3 +37,10 @@ def figure(value: float) -> str:
 def number_text(value: float) -> str:
     """``value`` in the shortest text that is read as the same number: ``3`` and not ``3.0``."""
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(float(value))
+
+
+def unit_of(name: str) -> str:
+    """The unit in the name of a column, as in ``width (cm)``, ``weight [kg]`` or ``age_years``; empty where there
+    is none."""
+    found = _IN_BRACKETS.search(name) or _BEHIND.search(name)
+    return found.group(1) if found else ""

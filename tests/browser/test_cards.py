@@ -35,6 +35,10 @@ def test_cards__come_first_and_one_key_changes_all_but_what_stays_and_undo_takes
     wait_until(lambda: "look like" in heading.inner_text(), "the pair's sentence", page)
     page.screenshot(path=str(artifacts / "confusion-card.png"))
     first = heading.inner_text()
+    page.keyboard.press("?")
+    listed = page.get_by_test_id("help").inner_text()
+    assert ("tick none, or all" in listed, "several classes apply" in listed) == (True, False), listed
+    page.keyboard.press("Escape")
     page.wait_for_timeout(700)  # a key that comes with the card does nothing
     page.keyboard.press("ArrowRight")
     page.keyboard.press(" ")

@@ -239,7 +239,7 @@ def test_journey__from_a_zip_to_a_cleaned_csv(
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     open_page(page, server, "")
-    button(page, "Make the demo dataset and audit it").wait_for(timeout=WAIT_MS)
+    button(page, "Try the demo").wait_for(timeout=WAIT_MS)
     import_the_zip(page, server)
     start_the_audit(page)
     watch_it_grow_kill_the_server_and_come_back(page, server)

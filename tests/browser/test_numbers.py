@@ -49,8 +49,18 @@ def test_numbers__from_the_suspects_to_the_cleaned_table(
     page.get_by_role("button", name=re.compile("J Change to ")).wait_for(timeout=WAIT_MS)
     page.keyboard.press("Escape")
     page.keyboard.press("w")  # means nothing now
+    ring = page.locator("[data-ring]")
+    page.keyboard.press("f")
+    page.get_by_role("img", name=f"Sample {second}", exact=True).wait_for(timeout=WAIT_MS)
+    assert ring.get_attribute("data-ring") == str(second), "the one in view is ringed"
+    page.keyboard.press("b")
+    page.get_by_role("img", name=f"Sample {first}", exact=True).wait_for(timeout=WAIT_MS)
+    dot = page.locator(f"circle[data-dot='{first}']")
+    before = (dot.get_attribute("class"), dot.get_attribute("cy"))
     page.keyboard.press("j")
     page.get_by_role("img", name=f"Sample {second}", exact=True).wait_for(timeout=WAIT_MS)
+    after = (dot.get_attribute("class"), dot.get_attribute("cy"))
+    assert (before[0], after[0], before[1] != after[1]) == ("suspect", "checked", True), "drawn anew at once"
     wait_until(lambda: set(decisions.outcomes(dataset.id)) == {first}, "the suggestion")
     settled(page)
     page.keyboard.press("l")
@@ -58,6 +68,11 @@ def test_numbers__from_the_suspects_to_the_cleaned_table(
     page.get_by_label("Another number").press("Enter")
     wait_until(lambda: second in decisions.outcomes(dataset.id), "the typed number")
     assert decisions.outcomes(dataset.id)[second].number == 33.5
+    most_trusted = page.locator("circle.other").last  # is none of those that travelled here
+    asked_for = most_trusted.get_attribute("data-dot")
+    most_trusted.dispatch_event("click")
+    page.get_by_role("img", name=f"Sample {asked_for}", exact=True).wait_for(timeout=WAIT_MS)
+    settled(page)
 
     page.get_by_text("Random sample", exact=True).click()
     page.get_by_role("spinbutton", name="Pictures to check").wait_for(timeout=WAIT_MS)

@@ -50,7 +50,7 @@ def test_masks__a_random_sample_is_judged_without_a_suggestion(audited_masks: Au
     assert masks.card({"audit": audited_masks.audit_id, "sample": first})["decision"] is None
     app.run()
     assert asked_of(app)["items"] == []
-    assert any("** of the labels are wrong" in one.value for one in app.markdown), "what is known comes first"
+    assert any("** of the masks are wrong" in one.value for one in app.markdown), "what is known comes first"
     assert "Check more" in [one.value for one in app.subheader]
     last = asked_of(app)["last"]
     app.radio[0].set_value("Suspects").run()

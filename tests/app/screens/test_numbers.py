@@ -50,9 +50,15 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
         assert "error" not in bench.record({"verdicts": [said]})["results"][0]
         app.run()
 
+    drawn = asked_of(app)["chart"]["points"]
+    assert len(drawn) == NUM
+    assert {sample for sample, *_, is_suspect in drawn if is_suspect} >= set(WRONG)
+    assert asked_of(app)["chart"]["answers"] == []
+
     answer("Take suggestion")
     taken = decisions.outcomes(dataset.id)[int(worst.sample_id[0])]
     assert (taken.decision, taken.number) == ("relabel", worst.suggested[0])
+    assert asked_of(app)["chart"]["answers"] == [[int(worst.sample_id[0]), float(worst.suggested[0])]]
     answer(asked_of(app)["typed"], 12.5)
     assert decisions.outcomes(dataset.id)[int(worst.sample_id[1])].number == 12.5
     answer("Exclude")

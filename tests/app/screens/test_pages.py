@@ -29,7 +29,7 @@ from auditor.results import settle, statements
 from auditor.review import blind, drawing, log
 from auditor.review import decisions as reviewing
 from tests.app.conftest import NUM_SAMPLES, NUM_TEST, verify_sixty
-from tests.app.screens.opened import wait_until_over
+from tests.app.screens.opened import asked_of, wait_until_over
 from tests.helpers import suggestions
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -87,8 +87,11 @@ def test_page__on_an_empty_machine(page: str) -> None:
 @pytest.mark.usefixtures("home")
 def test_home__empty_machine_offers_the_demo_and_an_import() -> None:
     app = open_page("home")
-    assert app.button(key="home_demo").label == "Make the demo dataset and audit it"
-    assert "Import your own" in [heading.value for heading in app.subheader]
+    assert app.button(key="home_demo").label == "Try the demo"
+    (card,) = [one.proto.body for one in app.get("html") if 'class="start-card"' in one.proto.body]
+    assert f"Change {card.count('✓')} labels" in card
+    app.button(key="home_import").click().run()
+    assert [title.value for title in app.title] == ["Import"]
 
 
 @pytest.mark.usefixtures("copied_home")
@@ -209,6 +212,11 @@ def test_verify__draws_at_random_and_shows_what_is_known() -> None:
     assert len(pending) == 12
     with session() as open_session:
         given = datasets.given_labels(open_session, 1)
+    examples = asked_of(app, "auditor_verify")["examples"]
+    assert set(examples) == {str(given[sample]) for _, sample in pending}
+    for label, samples in examples.items():
+        assert {int(given[sample]) for sample in samples} == {int(label)}
+        assert not set(samples) & {sample for _, sample in pending}, "none that is still to be judged"
     for draw, sample in pending:
         blind.record(draw, sample, "label", label=int(given[sample]), reviewer="Ada")
     app.run()

@@ -150,6 +150,7 @@ def report_html(report: ReportInput) -> str:
     return _template().render(
         report=report,
         is_guess=rate.kind != "interval",
+        is_unknown=rate.low <= 0 and rate.high >= 1,
         strip={"top": top} | {name: 100 * getattr(rate, name) / top for name in ("low", "point", "high")},
         first=[(drawn[i], picture_uri(drawn[i].image, FIRST_SIZE)) for i in first],
         suspects=[(one, picture_uri(one.image)) for i, one in enumerate(drawn) if i not in first],

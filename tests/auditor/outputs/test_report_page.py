@@ -23,7 +23,7 @@ from auditor.outputs.report_page import (
     report_html,
 )
 from auditor.results.statements import Move
-from auditor.statistics import combine, part_intervals, trust_sentence
+from auditor.statistics import NoiseRate, combine, part_intervals, trust_sentence
 from auditor.statistics.rates.noise import (
     class_reports,
     errors_left,
@@ -188,6 +188,14 @@ def test_report_html__proofs_are_folded_and_what_they_prove_is_not(digits_report
     assert "Clopper and Pearson 1934" in proofs
     assert "<details open" not in folded
     assert ".fold::details-content" in opened.split("@media print")[1], "paper has no folds"
+
+
+def test_report_html__what_nobody_knows_has_no_interval(digits_report):
+    nothing = NoiseRate(0.0, 0.5, 1.0, "guess", "Judge a random sample to know.")
+    words = Page(report_html(replace(digits_report, noise_rate=nothing))).words()
+    assert "How many labels are wrong is not known yet" in words
+    assert "Perhaps" not in words
+    assert "Judge a random sample to know." in words
 
 
 def test_report_html__a_guess_is_marked(digits_report):

@@ -31,6 +31,7 @@ class Judge {
       this.stage, el("div", { class: "dock" }, [this.notice.node, this.actions]), this.layer, this.live, this.viewer.node,
     ]);
     root.append(this.box);
+    watchWidth(this.box, () => this.data && this.drawActions());
   }
 
   update(data) {
@@ -62,13 +63,13 @@ class Judge {
     const answers = this.item ? this.data.actions : [];
     const [given, suggested] = (this.item?.sides || []).map(({ value }) => value);
     const named = suggested === undefined ? {} : { keep: `Keep ${given}`, relabel: `Change to ${suggested}` };
-    this.actions.replaceChildren(...[
-      ...answers.map(({ id, button, tone }) => this.button(id, named[id] || button, () => this.answer(id), ["keep", "relabel"].includes(tone) ? `${tone} large` : tone)),
-      el("span", { class: "gap" }),
+    const isLarge = ({ tone }) => ["keep", "relabel"].includes(tone);
+    const answer = (one) => this.button(one.id, named[one.id] || one.button, () => this.answer(one.id), isLarge(one) ? `${one.tone} large` : one.tone);
+    this.actions.replaceChildren(...toolbar(this.box, answers.filter(isLarge).map(answer), answers.filter((one) => !isLarge(one)).map(answer), [
       ...(this.item?.sides && this.items.length > 1 ? [this.button("back", "Back", () => this.go(-1)), this.button("next", "Next", () => this.go(1))] : []),
       this.last ? this.button("undo", "Undo", () => this.undo()) : null,
       actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys", "data-action": "keys" }),
-    ].filter(Boolean));
+    ].filter(Boolean)));
     if (focused) this.actions.querySelector(`[data-action="${focused}"]`)?.focus();
   }
 

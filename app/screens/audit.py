@@ -389,13 +389,18 @@ def choose_watched(audits: list[Audit]) -> Audit:
 dataset, bar = state.screen("Audit")
 audits = readers.audits_of(dataset.id)
 is_busy = any(readers.audit_state(row) in ("running", "queued") for row in audits)
+# Each has a place of its own: an audit that begins is not drawn into what is left of the form.
+watched, form = st.container(), st.empty()
 if audits:
     with bar:
-        watched = choose_watched(audits)
-    watching.watch(dataset, watched)
+        chosen = choose_watched(audits)
+    with watched:
+        watching.watch(dataset, chosen)
 if is_busy:  # a second one would make both slower, and so does measuring how long it would take
     st.stop()
-with st.expander("Start a new audit", icon=":material/restart_alt:") if audits else st.container(), shown():
+with form.container():
+    fold = st.expander("Start a new audit", icon=":material/restart_alt:") if audits else st.container()
+with fold, shown():
     (start_form if dataset.task == CLASSIFICATION else start_on_others)(dataset)
 if all(row.summary.settled_at is None for row in audits):
     worst.draw_some(dataset, SHOWN, start=0.2)  # others than Import shows

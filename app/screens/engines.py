@@ -184,7 +184,11 @@ def draw_engine(
         st.caption(cited(str(about["paper"])))
         st.altair_chart(charts.histogram_chart(histogram, top, "Trust in the given label"))
         history = arrays.history_names(view.audit.id, engine)
-        names = [name for name in about["signals"] if name in history]
+        names = [
+            name
+            for name in about["signals"]
+            if name in history and len(arrays.history(view.audit.id, engine, name)) > 1
+        ]
         if names:
             chosen = st.session_state.get(f"engines_signal_{engine}", names[0])
             name = st.selectbox(
@@ -201,8 +205,8 @@ def draw_engine(
             for metric in curves.ACCURACY
             if (accuracy.metric == metric).any()
         }
-        if lines:
-            st.altair_chart(charts.lines_chart(lines, "Accuracy"))
+        if drawn := curves.of_several_epochs(lines):
+            st.altair_chart(charts.lines_chart(drawn, "Accuracy"))
         if view.knows_truth:
             area = area_of(points, about["title"])
             both = points[points.engine.isin([about["title"], charts.CONSENSUS])]

@@ -389,8 +389,9 @@ def choose_watched(audits: list[Audit]) -> Audit:
 dataset, bar = state.screen("Audit")
 audits = readers.audits_of(dataset.id)
 is_busy = any(readers.audit_state(row) in ("running", "queued") for row in audits)
-# Each has a place of its own: an audit that begins is not drawn into what is left of the form.
-watched, form = st.container(), st.empty()
+# Each has a place of its own, and an audit that begins empties the form's at once. It is no placeholder otherwise:
+# those are emptied with every run, and what was unfolded in them folds.
+watched, form = st.container(), st.empty() if is_busy else st.container()
 if audits:
     with bar:
         chosen = choose_watched(audits)
@@ -398,7 +399,7 @@ if audits:
         watching.watch(dataset, chosen)
 if is_busy:  # a second one would make both slower, and so does measuring how long it would take
     st.stop()
-with form.container():
+with form:
     fold = st.expander("Start a new audit", icon=":material/restart_alt:") if audits else st.container()
 with fold, shown():
     (start_form if dataset.task == CLASSIFICATION else start_on_others)(dataset)

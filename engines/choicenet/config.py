@@ -10,12 +10,14 @@ from engines.choicenet.cholesky import KL_FORMS, OUTER_FORMS, SHARING_FORMS
 from engines.regression import NumberConfig
 from engines.shared.config import at_least, check_preset, learning_rate_at, one_of, within
 from engines.shared.out_of_fold import FoldedConfig
-from engines.shared.work import Work
+from engines.shared.work import Work, cost_of_steps
 
 RESIDUAL_TRUNK = "mnist_residual"
 """Name of the paper's own trunk for small images; every other name is one of ``small.NETWORKS``."""
 CHOICE_STEP = {False: 1.15, True: 7.5}
 """Plain steps that a step takes as long as, on images and on features (measured)."""
+BATCH_ON_FEATURES = 64
+"""What ``CHOICE_STEP`` was measured with on features."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +74,10 @@ class ChoiceNetConfig(FoldedConfig):
 
     def work_of_one(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:
         one = super().work_of_one(num_rows, num_classes, on_features=on_features)
-        return Work(one.trained * CHOICE_STEP[on_features], one.scored)
+        trained = one.trained * CHOICE_STEP[on_features]
+        if on_features:
+            trained *= cost_of_steps(self.batch_size_for(num_rows), BATCH_ON_FEATURES)
+        return Work(trained, one.scored)
 
     @classmethod
     def schedules(cls) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from engines.coteaching.s2e import RULES
 from engines.coteaching.schedules import FloatArray, coteaching_keep_rate
 from engines.shared.config import at_least, check_preset, one_of, within
 from engines.shared.out_of_fold import FoldedConfig
-from engines.shared.work import Work
+from engines.shared.work import PROBE_ROWS, Work, cost_of_steps
 
 HELDOUT_SHARE = 0.1
 """Share of the labeled samples held out of the trials where trusted ones are too few."""
@@ -185,7 +185,9 @@ class CoteachingConfig(FoldedConfig):
             rows, judges = self.search_size(num_rows)
             trained += self.trial_passes * rows
             scored += self.judge_passes * judges
-        return Work(2 * trained * (PAIR_STEP if on_features else 1.0), 2 * scored)
+        if on_features:
+            trained *= PAIR_STEP * cost_of_steps(self.batch_size_for(num_rows), PROBE_ROWS)
+        return Work(2 * trained, 2 * scored)
 
     @property
     def is_searched(self) -> bool:

@@ -23,8 +23,8 @@ OPTIMIZERS = ("adam", "sgd")
 SCHEDULES = ("cosine", "constant", "linear_tail")
 AUGMENTS = ("auto", "none", "shift", "shift_flip", "crop_flip", "turn_crop_flip")
 MAX_VIEWS = 6
-SMALLEST_BATCH = 32
-"""What ``least_steps`` does not go below."""
+SMALLEST_BATCH, LARGEST_BATCH = 32, 512
+"""What ``least_steps`` does not go below, and ``most_steps`` not above."""
 
 CPU_SIDE = 112
 """Longest side on a CPU unless a config says otherwise: on 3,440 photos of 224 px the plain engine ranked as well
@@ -64,6 +64,8 @@ class LoopConfig:
     """Samples per step, at least 2 (batch norm needs two)."""
     least_steps: int = 1
     """Steps of an epoch, at least 1: on few samples batches are smaller than ``batch_size``, but not below 32."""
+    most_steps: int | None = None
+    """Steps of an epoch, at least 1: on many samples batches are larger than ``batch_size``, but not above 512."""
     fewest_steps: int = 1
     """Steps of a whole training, at least 1: on few samples there are more ``epochs``, until it has them."""
     learning_rate: float = 1e-3
@@ -98,6 +100,7 @@ class LoopConfig:
         found = [
             *at_least(self, 1, "epochs", "least_steps", "fewest_steps"),
             *at_least(self, 2, "batch_size"),
+            *([] if self.most_steps is None else at_least(self, 1, "most_steps")),
             *at_least(self, 0, "weight_decay"),
             *([] if self.side is None else at_least(self, SMALLEST_SIDE, "side")),
             *one_of(self, "optimizer", OPTIMIZERS),
@@ -147,10 +150,13 @@ class LoopConfig:
         return CPU_SIDE if self.side is None and device.type == "cpu" else self.side
 
     def batch_size_for(self, num_rows: int) -> int:
-        """Samples per step of an epoch on ``num_rows``: see ``least_steps``."""
-        if self.least_steps == 1:
-            return self.batch_size
-        return min(self.batch_size, max(SMALLEST_BATCH, num_rows // self.least_steps))
+        """Samples per step of an epoch on ``num_rows``: see ``least_steps`` and ``most_steps``."""
+        size = self.batch_size
+        if self.least_steps > 1:
+            size = min(size, max(SMALLEST_BATCH, num_rows // self.least_steps))
+        if self.most_steps is not None:
+            size = max(size, min(LARGEST_BATCH, num_rows // self.most_steps))
+        return size
 
     def lengthened(self, num_rows: int) -> Self:
         """Return this config with the epochs that a training on ``num_rows`` has: see ``fewest_steps``."""

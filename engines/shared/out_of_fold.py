@@ -31,6 +31,8 @@ Beside the engines on features that is worth .010 AUROC and .047 average precisi
 STEPS_ON_FEATURES = 150
 """Steps of a head that pay at least: on 341 photos (features of EfficientNet-lite0, AUROC of one draw) ChoiceNet
 finds .92 with 36, .94 with 72 and .94 with 144."""
+MOST_STEPS_ON_FEATURES = 40
+"""Steps of a head's epoch that pay at most (benchmarks/results/noise_model.md, "Steps on many rows")."""
 ONE = "train"
 """Stage of an engine that has one."""
 LEAST = float(np.finfo(np.float32).tiny)
@@ -54,6 +56,7 @@ class FoldedConfig(LoopConfig):
             super().for_features(),
             folds=max(self.folds, FOLDS_ON_FEATURES),
             fewest_steps=STEPS_ON_FEATURES,
+            most_steps=MOST_STEPS_ON_FEATURES,
         )
 
     def for_finetuning(self, network: str, weights: str | None, image_side: int | None = None) -> Self:

@@ -30,6 +30,14 @@ def test_loop_config__lists_every_problem_at_once() -> None:
         assert part in text
 
 
+def test_batch_size_for__many_samples_have_larger_batches_up_to_512() -> None:
+    config = LoopConfig(batch_size=128, least_steps=24, most_steps=64)
+    sizes = [config.batch_size_for(rows) for rows in (1_000, 8_192, 16_000, 40_000, 1_000_000)]
+    assert sizes == [41, 128, 250, 512, 512]
+    with pytest.raises(EngineInputError, match="most_steps is 0"):
+        LoopConfig(most_steps=0)
+
+
 def test_batch_size_for__few_samples_have_as_many_steps_and_batches_not_below_32() -> None:
     config = LoopConfig(batch_size=128, least_steps=24)
     assert [config.batch_size_for(rows) for rows in (100, 1_000, 3_000, 5_000)] == [32, 41, 125, 128]

@@ -33,11 +33,11 @@ STEP_IN_ROWS = 120
 """Rows that a step on features takes as long as beside its own: calls of small kernels (measured with UMN)."""
 
 
-def cost_of_steps(size: int, measured_with: int) -> float:
+def cost_of_steps(size: int, measured_with: int, step_in_rows: int = STEP_IN_ROWS) -> float:
     """Return how much longer a row of features takes in steps of ``size`` rows than in those of
     ``measured_with``.
     """
-    return (1 + STEP_IN_ROWS / size) / (1 + STEP_IN_ROWS / measured_with)
+    return (1 + step_in_rows / size) / (1 + step_in_rows / measured_with)
 
 
 class Work(NamedTuple):

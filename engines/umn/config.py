@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from engines.shared.config import LoopConfig, at_least, check_preset, one_of
 from engines.shared.work import Work, cost_of_steps
 
-UMN_STEP = {False: (1.55, 0.03), True: (1.05, 0.43)}
-"""Plain steps that a step takes as long as, on images and on features: at least, and for each class (measured with
-ten classes)."""
+UMN_STEP = {False: (1.55, 0.03), True: (3.0, 0.17)}
+"""Plain steps that a step takes as long as, on images and on features: at least, and for each class of the sum over
+y (measured with 2 to 32; sums in several chunks take longer)."""
 HEAD_PER_CLASS = 0.0046
 """How much longer each further class makes a plain step on features (64 values, 10 to 1,000 classes)."""
 LIKELY_CLASSES = 4

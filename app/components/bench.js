@@ -308,15 +308,16 @@ class Bench {
     const next = [
       isEnd ? page("suspects", "The next 40", { suspects_show: "undecided" }) : null, page("verify", "Verify"), page("export", "Export"),
     ].filter(Boolean);
-    // Where many were wrong the list goes on; else a random sample says what is left, and once one did, the export is due.
+    // Where many were wrong the list goes on, unless about nothing is left; else a random sample says what is left, and
+    // once one did, the export is due.
     const [wrong, latest] = progress?.latest || [0, 0];
-    const goesOn = isEnd && progress && wrong >= WORTH_IT * latest;
-    const wanted = goesOn ? "The next 40" : progress?.expected_left === null ? "Verify" : "Export";
+    const goesOn = isEnd && progress && !progress.isLittleLeft && wrong >= WORTH_IT * latest;
+    const wanted = goesOn ? "The next 40" : progress?.expected_left === null && !progress.isLittleLeft ? "Verify" : "Export";
     next.find((link) => link.textContent === wanted)?.classList.add("primary");
     this.changed ||= el("div", { class: "changed", "data-testid": "changed" });
     this.stage.replaceChildren(
       el("div", { class: "empty", "data-testid": "empty" }, [
-        el("strong", { text }), el("p", { text: hint }),
+        el("strong", { class: "end", text }), el("p", { text: hint }),
         el("div", { class: "row centre" }, [
           ...(this.data.links ? next : []),
           el("button", { class: "plain", text: "Back to the first page", onclick: () => this.restart() }),
@@ -860,7 +861,7 @@ class Bench {
     if (!this.data || !this.bench.isConnected || this.bench.offsetParent === null) return;
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     if (this.viewer.isOpen) {
-      if (this.keymap.idOf(key) === "smooth") this.toggleSmooth();
+      if (this.keymap.idOf(key, event.shiftKey) === "smooth") this.toggleSmooth();
       else this.viewer.onKey(event);
       return;
     }
@@ -875,7 +876,7 @@ class Bench {
     if (grid || cards) Object.assign(moves, { ArrowUp: -this.columns(), ArrowDown: this.columns() });
     if (key in moves && this.items.length) this.moveTo(this.cursor + moves[key]);
     else if (key === "?") this.help();
-    else if (this.keymap.idOf(key)) this.act(this.keymap.idOf(key));
+    else if (this.keymap.idOf(key, event.shiftKey)) this.act(this.keymap.idOf(key, event.shiftKey));
     else if (cards && key === " ") this.pairs.toggle(this.cursor);
     else if (cards && key === "Enter") this.suggestion();
     else if (key === " " && grid) this.toggleChosen(this.cursor);
@@ -887,8 +888,9 @@ class Bench {
   }
 
   act(id) {
+    const cards = this.mode === "cards" && this.items.length > 0;
     const actions = {
-      class: () => this.pickClass(), undo: () => this.undo(), page: () => (this.mode === "cards" ? this.pairs.next() : this.acceptPage()), large: () => this.enlarge(),
+      class: () => this.pickClass(), undo: () => this.undo(), page: () => this.acceptPage(), later: () => cards && this.pairs.next(), large: () => this.enlarge(),
       smooth: () => this.toggleSmooth(), lens: () => this.compare(), alike: () => this.showAlike(),
       engines: () => this.frame && this.mode === "card" && this.frame.toggleEngines(),
       grid: () => this.items.length && this.toggleMode(),

@@ -82,7 +82,7 @@ class Card {
       el("div", { class: `side ${kind}` }, [
         el("span", { class: "kind", text: kind === "given" ? "Given label" : "Suggested label" }),
         el("b", { text: bench.className(label), title: bench.className(label) }),
-        el("span", { class: "odds", text: odds, title: odds }),
+        el("span", { class: "odds", "data-testid": `odds-${kind}`, text: odds, title: odds }),
       ]);
     return el("div", { class: "sides" }, [
       side("given", "Q", item.given, item.odds),
@@ -99,6 +99,10 @@ class Card {
     this.offer(story.classes);
     const same = story.duplicates;
     this.opinions(story);
+    if (story.suggestedOdds) { // no model says it
+      const odds = this.node.querySelector(".side.suggested .odds");
+      if (odds.textContent) Object.assign(odds, { textContent: story.suggestedOdds, title: story.suggestedOdds });
+    }
     const sections = [
       this.answers(story), this.exemplars(story), this.engines(story),
       this.strip(`Nearest in ${story.neighboursIn}`, story.neighbours, "neighbours"),
@@ -154,9 +158,9 @@ class Card {
       const image = el("img", {
         src: this.bench.server.image(sample.sample, THUMB_PX), alt: `Sample ${sample.sample}`, title: sample.filepath || "", loading: "lazy",
       });
-      const label = this.bench.className(sample.given);
+      const label = this.bench.className(sample.label); // as people changed it
       const place = this.pictures.push({ sample: sample.sample, text: this.bench.caption(sample.sample, sample.given) }) - 1;
-      return el("figure", {}, [zoomable(image, `Sample ${sample.sample}, large`, () => this.bench.enlarge(place)), el("figcaption", { class: this.tone(sample.given), text: label, title: label })]);
+      return el("figure", {}, [zoomable(image, `Sample ${sample.sample}, large`, () => this.bench.enlarge(place)), el("figcaption", { class: this.tone(sample.label), text: label, title: label })]);
     });
   }
 

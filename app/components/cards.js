@@ -95,7 +95,7 @@ class Cards {
     bench.tiles = bench.items.map((item, i) => {
       const tile = el("button", { class: "pick", "data-testid": "card-tile", "data-sample": item.sample, "data-suggested": item.suggested, tabindex: "-1", title: item.odds }, [
         el("img", { src: bench.server.image(item.sample, side), alt: "", draggable: "false" }), el("span", { class: "tick", text: "✓" }),
-        item.oddsShort ? el("span", { class: "chance", text: item.oddsShort.replace(" likely wrong", "") }) : null,
+        item.oddsShort ? el("span", { class: "chance", text: item.oddsShort.replace(" likely wrong", " wrong") }) : null,
         this.isMixed ? el("span", { class: "labels" }, [
           el("span", { class: "given", text: bench.className(item.given) }), " → ", el("span", { class: "suggested", text: bench.className(item.suggested) }),
         ]) : null,
@@ -206,7 +206,7 @@ class Cards {
     ], [
       actionButton(keymap.shown("invert"), this.isInverted ? "Tick all" : "Tick none", () => this.invert()),
       actionButton(keymap.shown("class"), "Other class", () => bench.pickClass(), "", idle),
-      actionButton(keymap.shown("page"), "Later", () => this.next()),
+      actionButton(keymap.shown("later"), "Later", () => this.next()),
     ], [
       actionButton(keymap.shown("undo"), "Undo", () => bench.undo()),
       actionButton(keymap.shown("cards"), "One by one", () => bench.toggleCards()),

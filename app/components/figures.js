@@ -1,11 +1,12 @@
 // What is around the bench's cards: the line of figures, the toolbar, the list of keys.
 
 // What a key does; where that depends on what is shown, by mode, and nothing where it does nothing.
-const IN_CARDS = { keep: "keep all labels of the card", relabel: "change the labels that are ticked" };
+const IN_CARDS = { keep: "keep all labels of the card", relabel: "change the labels that are ticked, also Enter" };
 const BENCH_ACTIONS = [
   { id: "class", key: "l", text: "another class: type a part of its name" },
   { id: "undo", key: "z", text: "undo your last action" },
-  { id: "page", key: "p", text: { grid: "take the page's suggestions", cards: "this card later" } },
+  { id: "page", key: "shift+p", text: { grid: "take the page's suggestions" } },
+  { id: "later", key: "p", text: { cards: "this card later" } },
   { id: "large", key: "v", text: "the picture large" },
   { id: "smooth", key: "s", text: { card: "smooth picture, or its pixels", grid: "smooth pictures, or their pixels" } },
   { id: "lens", key: "b", text: "lens: beside the best of both classes; Space blinks" },
@@ -18,7 +19,7 @@ const BENCH_ACTIONS = [
 const BENCH_FIXED = [
   ["← →", { card: "previous, next", grid: "move, also ↑ ↓", cards: "move, also ↑ ↓" }],
   ["Space", { grid: "select a tile (Shift + click: a range)", cards: "a tile: ticked, stays or later" }],
-  ["Enter", { card: "the next page, once all is checked", grid: "open a tile; next page once all is checked", cards: "change the labels that are ticked" }],
+  ["Enter", { card: "the next page, once all is checked", grid: "open a tile; next page once all is checked" }],
   ["?", "this list"],
 ];
 
@@ -59,7 +60,7 @@ function drawFigures(bench) {
   if (progress) {
     stats.setAttribute("data-decided", progress.decided);
     const [wrong, latest] = progress.latest;
-    if (latest >= LEAST_LATEST) {
+    if (latest >= LEAST_LATEST && !bench.isAtEnd) { // there the page says it
       line.push(figure(said(wrong), `of the last ${latest} ${wrong === 1 ? "was" : "were"} wrong`, "of the suspects that people checked last", "minor"));
     }
     const pace = progress.per_minute ? ` Your pace: ${progress.per_minute.toFixed(1)} a minute.` : "";

@@ -314,7 +314,7 @@ class Judge {
     if (this.viewer.isOpen) return void this.viewer.onKey(event);
     if (keyOfLayer(this.layer, event) || event.repeat || waitsForUndo(this, event)) return;
     const key = event.key.toLowerCase();
-    const id = this.keymap.idOf(key);
+    const id = this.keymap.idOf(key, event.shiftKey);
     const chip = this.item?.chips?.findIndex((_, label, all) => this.chipKey(all.map(({ name }) => name), label) === key) ?? -1;
     const others = { back: () => this.go(-1), next: () => this.go(1), class: () => this.field.focus(), save: () => this.save(), undo: () => this.undo(), large: () => this.enlarge(), colours: () => this.showColours() };
     if (key === "?") this.help();

@@ -17,6 +17,9 @@ function digitOf(classNames, label) {
 
 const classOfDigit = (classNames, digit) => classNames.findIndex((_, label) => digitOf(classNames, label) === digit);
 
+const SHIFT = "shift+"; // before a letter: with Shift, it is a key of its own
+const keyText = (key) => (key.startsWith(SHIFT) ? `Shift+${key.slice(SHIFT.length).toUpperCase()}` : key.toUpperCase());
+
 class Keymap {
   // actions: {id, key, text} each, in the order in which the list shows them.
   constructor(actions) {
@@ -38,9 +41,11 @@ class Keymap {
     return action ? this.kept.keys[id] || action.key : null;
   }
 
-  idOf(key) {
+  // What a pressed key does; a letter with Shift, where it does nothing of its own, does what the letter does.
+  idOf(key, withShift = false) {
     if (this.isOff) return undefined;
-    return this.actions.map((one) => one.id).find((id) => this.keyOf(id) === key);
+    const of = (one) => this.actions.map(({ id }) => id).find((id) => this.keyOf(id) === one);
+    return (withShift ? of(SHIFT + key) : undefined) ?? of(key);
   }
 
   digit(classNames, label) {
@@ -49,12 +54,13 @@ class Keymap {
 
   // What is written on a button.
   shown(id) {
-    return this.isOff ? "" : (this.keyOf(id) || "").toUpperCase();
+    return this.isOff ? "" : keyText(this.keyOf(id) || "");
   }
 
   // Why a key cannot be given to an action, or null.
   refusal(id, key) {
-    if (key.length !== 1 || key === " ") return "One letter or sign, please.";
+    const sign = key.startsWith(SHIFT) ? key.slice(SHIFT.length) : key;
+    if (sign.length !== 1 || key === " ") return "One letter or sign, please.";
     if (/[0-9]/.test(key)) return "Digits name classes.";
     if (TAKEN_BY_PAGE.includes(key)) return `${key.toUpperCase()} belongs to the page.`;
     const other = this.actions.find((one) => one.id !== id && this.keyOf(one.id) === key);
@@ -102,7 +108,7 @@ function showKeys(layer, keymap, classNames, fixed, redraw, says = (_, text) => 
   const listed = keymap.actions.map(({ id, text }) => ({ id, text: says(id, text) })).filter(({ text }) => text);
   const rows = listed.map(({ id, text }) => {
     const key = el("button", { class: "plain key-of", title: "Change this key", "data-action": id }, [
-      el("kbd", { text: (keymap.keyOf(id) || "").toUpperCase() }),
+      el("kbd", { text: keyText(keymap.keyOf(id) || "") }),
     ]);
     key.addEventListener("click", () => {
       key.replaceChildren(el("span", { text: "press a key" }));
@@ -144,8 +150,10 @@ function showKeys(layer, keymap, classNames, fixed, redraw, says = (_, text) => 
 function keyOfLayer(layer, event) {
   if (layer.hidden) return false;
   if (layer.capture) {
-    layer.capture(event.key.length === 1 ? event.key.toLowerCase() : event.key);
     event.preventDefault();
+    if (event.key === "Shift") return true; // its letter follows
+    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    layer.capture(event.shiftKey && /^[a-z]$/.test(key) ? SHIFT + key : key);
   } else if (event.key === "Escape" || (layer.anyKeyCloses && event.key.length === 1 && event.key !== " ")) hideLayer(layer);
   return true;
 }

@@ -76,7 +76,7 @@ class Lens {
   onKey(event) {
     const { keymap } = this.bench;
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-    const id = keymap.idOf(key);
+    const id = keymap.idOf(key, event.shiftKey);
     const { mode } = this.bench;
     const isVerdict = ["keep", "relabel"].includes(id) && mode !== "grid";
     if ((isVerdict || id === "alike") && !event.repeat) {

@@ -273,7 +273,7 @@ class MaskBench {
   onKey(event) {
     if (!this.card || this.box.offsetParent === null || keyOfLayer(this.layer, event) || event.repeat) return;
     const key = event.key.toLowerCase();
-    const id = this.keymap.idOf(key);
+    const id = this.keymap.idOf(key, event.shiftKey);
     const others = { back: () => this.go(-1), next: () => this.go(1), undo: () => this.undo(), all: () => this.rest(true), rest: () => this.rest(false) };
     if (key === "?") this.help();
     else if (/^[1-9]$/.test(key) && !this.keymap.isOff) this.look(this.card.regions[Number(key) - 1]?.number);

@@ -301,7 +301,7 @@ class Verify {
     if (event.repeat) return;
     if (waitsForUndo(this, event)) return;
     const named = this.keymap.isOff ? -1 : classOfDigit(this.data.classNames, key);
-    const id = this.keymap.idOf(key);
+    const id = this.keymap.idOf(key, event.shiftKey);
     const others = { class: () => this.item && this.pickClass(), undo: () => this.undo(), large: () => this.enlarge() };
     if (key === "?") this.help();
     else if (id) (others[id] || (() => this.give(this.verdictOf(id))))();

@@ -22,7 +22,7 @@ from auditor.ground.vocabulary import RELABEL
 from auditor.labels.masks import KIND
 
 MOST_LISTED = 2_000
-SUSPECTS, SAMPLE = "Suspects", "Random sample"
+SUSPECTS, SAMPLE = "Suspects", state.RANDOM_SAMPLE
 
 
 def standing(row: Mapping[Hashable, Any]) -> str | None:

@@ -33,7 +33,7 @@ ALIKE = 4
 ALONG = 8
 """Trusted samples from the lowest to the highest number."""
 BENCH, PICKED = "numbers_bench", "numbers_picked"
-SUSPECTS, SAMPLE, DONE = "Suspects", "Random sample", "Checked"
+SUSPECTS, SAMPLE, DONE = "Suspects", state.RANDOM_SAMPLE, "Checked"
 
 
 def listed(dataset: Dataset, audit: Audit, top: int) -> pd.DataFrame:

@@ -22,7 +22,7 @@ from auditor.labels.sets import KIND
 from auditor.results import statements
 
 MOST_LISTED = 2_000
-SUSPECTS, SAMPLE, DONE = "Suspects", "Random sample", "Checked"
+SUSPECTS, SAMPLE, DONE = "Suspects", state.RANDOM_SAMPLE, "Checked"
 
 
 def listed(dataset: Dataset, audit: Audit, top: int) -> pd.DataFrame:

@@ -24,15 +24,12 @@ components.review_bench(
     mode="cards",
     links=True,
 )
-guesses = {
-    "the chance that a label is wrong": audit.summary.error_probability_is_guess,
-    "the chance that a suggestion is right": not audit.summary.suggestion_is_calibrated,
-}
-guessed = " and ".join(what for what, is_guess in guesses.items() if is_guess)
-if guessed:
+if audit.summary.error_probability_is_guess:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(f"A guess, because too few samples are verified: {guessed}.", width="content")
-        if not drawing.num_drawn(dataset.id):
+        num_drawn = drawing.num_drawn(dataset.id)
+        why = "this ranking uses too few random samples" if num_drawn else "no random sample is drawn"
+        st.caption(f"How likely a label is wrong is a guess: {why}.", width="content")
+        if not num_drawn:
             state.link("verify", "How many are wrong? Verify", ":material/fact_check:")
 shown = state.audit_number(audit)
 number = audit.summary.num_label_issues

@@ -166,12 +166,23 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
     rows = reading.samples_by_id(
         audit.dataset_id, sorted({one for group in groups.values() for one in group})
     )
+    changed = {
+        one: row.label
+        for one, row in ask(reviews.outcomes, audit.dataset_id, list(rows)).items()
+        if row.label is not None and row.decision != DISPUTED
+    }
     said = ask(reviews.opinions, audit.dataset_id, sample_id)
+    predicted = {verdict.predicted_label for verdict in story.verdicts}
     dataset = ask(datasets.by_id, audit.dataset_id)
     answers = cache.answers(dataset)
     shown = {
         name: [
-            {"sample": one, "given": rows[one].given_label, "filepath": rows[one].filepath}
+            {
+                "sample": one,
+                "given": rows[one].given_label,
+                "label": changed.get(one, rows[one].given_label),
+                "filepath": rows[one].filepath,
+            }
             for one in group
             if one in rows
         ]
@@ -199,6 +210,10 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
         if story.neighbours_in == arrays.FEATURES
         else "what the engines learned",
         "duplicates": shown["duplicates"],
+        # The classes' frequencies alone suggest it: that is little, however sure they are.
+        "suggestedOdds": odds_of_suggestion(0.0, is_guess=True)
+        if _suggestion_is_guess(audit) and story.suggested_label not in predicted
+        else None,
     }
 
 
@@ -293,6 +308,7 @@ def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
         "per_minute": seen.per_minute,
         # A guess says nothing of what is left: "0" would read as if the set were clean.
         "expected_left": seen.left.point if seen.left.has_middle else None,
+        "isLittleLeft": seen.is_little_left,
         "sentence": seen.advice,
         "end": seen.end,
         "moved": None if moved is None else moved.sentence,

@@ -128,18 +128,20 @@ def dealt_items(dataset_id: int, pending: list[tuple[int, int]], reviewer: str) 
 def examples_of(
     row: Dataset, audit: Audit | None, labels: Iterable[int], *, apart_from: Collection[int], limit: int
 ) -> dict[int, list[int]]:
-    """By given class, at most ``limit`` samples to compare with, none of ``apart_from``: those that an audit trusts
-    most, without one some from all over the set.
+    """By given class, at most ``limit`` samples to compare with, none of ``apart_from``: those that people found
+    right, then those that an audit trusts most, without one some from all over the set; none of another verdict.
     """
+    known, given = progress.findings(row), given_labels(row)
     found: dict[int, list[int]] = {}
     for label in set(labels):
         if audit is not None:
-            samples = ask(scores.most_trusted, audit.id, label, limit + len(apart_from))
+            samples = ask(scores.most_trusted, audit.id, label, limit + len(apart_from) + len(known.decided))
         else:
-            samples = np.flatnonzero(given_labels(row) == label).tolist()
-        rest = [one for one in samples if one not in apart_from]
+            samples = np.flatnonzero(given == label).tolist()
+        right = [one for one in sorted(known.right) if given[one] == label and one not in apart_from]
+        rest = [one for one in samples if one not in apart_from and one not in known.decided]
         step = 1 if audit is not None else max(1, len(rest) // limit)
-        found[label] = rest[::step][:limit]
+        found[label] = (right + rest[::step])[:limit]
     return found
 
 

@@ -33,6 +33,8 @@ PAGE_OF = {
     MULTILABEL: (SETS, "sets", ":material/label:"),
 }
 """Title, file and icon of the page on which labels that are no classes are reviewed and exported."""
+VERIFY, RANDOM_SAMPLE = "Verify", "Random sample"
+"""Title of the screen for random samples of classes, and the name of the view for those of other labels."""
 REVIEWER = "reviewer"
 QUEUE_SHOW, QUEUE_GIVEN, QUEUE_SUGGESTED = "suspects_show", "suspects_given", "suspects_suggested"
 QUEUE_PAIR, QUEUE_AGREEMENT, QUEUE_SPLIT = "suspects_pair", "suspects_agreement", "suspects_split"
@@ -138,7 +140,7 @@ def screen(title: str) -> tuple[Dataset, DeltaGenerator]:
     room = head(title, None if name is None else readers.dataset(name))
     dataset = require_dataset()
     if not is_for(title, dataset):
-        _say_where(dataset)
+        _say_where(dataset, title)
     return dataset, room
 
 
@@ -149,10 +151,13 @@ def is_for(title: str, dataset: Dataset) -> bool:
     return title not in [one for one, _, _ in PAGE_OF.values()]
 
 
-def _say_where(dataset: Dataset) -> NoReturn:
+def _say_where(dataset: Dataset, asked: str) -> NoReturn:
     """Point to the screen for what this dataset's labels are; ends the page."""
     if dataset.task in PAGE_OF:
         title, page, icon = PAGE_OF[dataset.task]
+        if asked == VERIFY and sign_in.opens(page):  # a view of that page
+            st.session_state[f"{page}_view"] = RANDOM_SAMPLE
+            go_to(page)
         st.info(
             f"The labels of {plain(dataset.name)} are {LABELS[dataset.task]}: review and export them on the page "
             f"{title}.",

@@ -54,6 +54,8 @@ class ReviewProgress:
     """Wrong ones among the latest ``FEW_LOOKS`` of them, and how many these are."""
     num_suspects: int
     """Labels that the audit flags."""
+    is_little_left: bool
+    """A random sample says that about ``FEW_LEFT`` of the labels in question or fewer are wrong and not found."""
     nothing: str
     """What is said where it flags none."""
 
@@ -101,6 +103,7 @@ def progress(
     outcomes = decisions.outcomes(dataset_id)
     known = findings(dataset, outcomes)
     left = errors_left(dataset, audit, known)
+    num_in_question = drawing.num_in_question(dataset.id)
     # A class for a sample that had none is no wrong label found.
     looked_at = [row for sample_id, row in outcomes.items() if sample_id in known.decided]
     reviewed = sorted((row for row in looked_at if row.kind == SUSPECT), key=lambda row: row.created_at)
@@ -112,12 +115,13 @@ def progress(
         hit_rate=hit_rate,
         few_latest=(sum(row.decision in FOUND_WRONG for row in sure[-FEW_LOOKS:]), len(sure[-FEW_LOOKS:])),
         num_suspects=audit.summary.num_label_issues or 0,
+        is_little_left=left.kind == "interval" and left.point <= FEW_LEFT * num_in_question,
         nothing=no_suspects(left.found, is_order_alone=audit.summary.is_order_alone),
         per_minute=_pace([row for row in reviewed if reviewer in (None, row.reviewer)][-PACE_WINDOW:]),
         left=left,
         advice=_advice(
             left,
-            drawing.num_in_question(dataset.id),
+            num_in_question,
             drawing.num_left(dataset.id),
             hit_rate if len(sure) >= PACE_WINDOW else None,
             upcoming,

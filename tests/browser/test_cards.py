@@ -37,6 +37,8 @@ def test_cards__come_first_and_one_key_changes_all_but_what_stays_and_undo_takes
     first = heading.inner_text()
     page.keyboard.press("?")
     listed = page.get_by_test_id("help").inner_text()
+    assert tiles.first.locator(".chance").inner_text() == "strong evidence"
+    assert listed.count("change the labels that are ticked") == 1
     assert ("tick none, or all" in listed, "several classes apply" in listed) == (True, False), listed
     page.keyboard.press("Escape")
     page.wait_for_timeout(700)  # a key that comes with the card does nothing

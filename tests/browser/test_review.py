@@ -250,7 +250,7 @@ def test_figures__follow_a_batch_without_a_reload(browser: Any, running: Server)
     before = finish.inner_text()
     page.keyboard.press("g")
     page.get_by_test_id("tile").first.wait_for(timeout=WAIT_MS)
-    page.keyboard.press("p")
+    page.keyboard.press("Shift+P")
     # A grid has no room for it, so it is there and not seen.
     wait_until(lambda: "were wrong" in finish.text_content(), "how many of the last ones were wrong")
     assert finish.inner_text().split()[0] != before.split()[0], "as many left as before"

@@ -98,6 +98,13 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
     assert NUM > len(blind.pending(dataset.id)) == 2
 
 
+def test_verify__of_numbers_leads_to_their_random_sample(ages: None) -> None:
+    del ages
+    app = open_page("verify", "ages")
+    assert [one.value for one in app.title] == ["Numbers"]
+    assert app.radio[0].value == "Random sample"
+
+
 def test_numbers__a_job_writes_the_cleaned_table(ages: None) -> None:
     del ages
     made = made_by("numbers", "ages", "Export the cleaned numbers")

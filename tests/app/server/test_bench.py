@@ -128,6 +128,25 @@ def test_card__tells_the_whole_story() -> None:
     assert {one["given"] for one in story["exemplars"]["given"]} == {first_items(1)[0]["given"]}
 
 
+def test_card__a_neighbour_that_a_person_changed_has_its_new_label() -> None:
+    sample = first_items(1)[0]["sample"]
+    asked = {"audit": AUDIT_ID, "sample": sample}
+    first = bench.card(asked)["neighbours"][0]
+    assert first["label"] == first["given"]
+    label = (first["given"] + 1) % 10
+    bench.record({"verdicts": [verdict({**first, "review": None}, "relabel", label=label)]})
+    assert bench.card(asked)["neighbours"][0] == {**first, "label": label}
+
+
+def test_card__what_no_model_says_has_weak_evidence_however_sure_the_frequencies_are() -> None:
+    told = {}
+    for item in first_items(240):
+        story = bench.card({"audit": AUDIT_ID, "sample": item["sample"]})
+        is_seen = item["suggested"] in {engine["predicted"] for engine in story["engines"]}
+        told.setdefault(is_seen, set()).add(story["suggestedOdds"])
+    assert told == {True: {None}, False: {"weak evidence for it"}}
+
+
 def test_card__unknown_sample_is_refused() -> None:
     with pytest.raises(NotFoundError, match="no score for sample 9999"):
         bench.card({"audit": AUDIT_ID, "sample": 9999})
@@ -284,7 +303,16 @@ def test_progress__counts_and_gives_no_number_of_what_is_left_before_a_random_sa
     after = bench.progress({"audit": AUDIT_ID})
     assert (after["decided"], after["found"], after["latest"]) == (4, 3, (3, 4))
     assert after["expected_left"] is None
+    assert not after["isLittleLeft"], "nobody knows it"
     assert after["sentence"]
+
+
+def test_progress__little_is_left_once_all_that_the_random_sample_speaks_of_is_settled() -> None:
+    verify_sixty()
+    settle.settle(AUDIT_ID)
+    assert not bench.progress({"audit": AUDIT_ID})["isLittleLeft"]
+    bench.record({"verdicts": [verdict(item, "keep") for item in first_items(240) if not item["decision"]]})
+    assert bench.progress({"audit": AUDIT_ID})["isLittleLeft"]
 
 
 def test_queue__what_is_hardly_likelier_wrong_than_right_is_doubtful_once_it_is_known() -> None:

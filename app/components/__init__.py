@@ -133,6 +133,7 @@ def mask_bench(
     items: list[dict[str, Any]],
     decisions: Sequence[str],
     first: int | None,
+    warning: str,
 ) -> None:
     """Review of masks, one at a time.
 
@@ -145,6 +146,7 @@ def mask_bench(
         items: (sample, filepath, trust, weakest, decision), the most suspicious first.
         decisions: names of what can be decided on a mask.
         first: the sample to begin with; None: the first that nobody has decided on.
+        warning: what is said against the doubt, below the picture; may be empty.
     """
     words = vocabulary.for_screens()
     _MASKS(
@@ -157,6 +159,7 @@ def mask_bench(
             "items": items,
             "decisions": {name: words[name] for name in decisions},
             "first": first,
+            "warning": warning,
         },
     )
 

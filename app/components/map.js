@@ -180,7 +180,9 @@ class EmbeddingMap {
       return row;
     });
     const ring = el("div", { class: "entry ring" }, [el("b", { text: "◉" }), el("span", { text: "suspect" })]);
-    this.legend.replaceChildren(ring, ...rows);
+    const isAnyChecked = this.data.colour !== this.tag && this.points.decision.some((_, i) => this.isChecked(i));
+    const checked = isAnyChecked ? [el("div", { class: "entry" }, [el("b", { text: "●", style: "color:var(--good)" }), el("span", { text: "checked" })])] : [];
+    this.legend.replaceChildren(ring, ...checked, ...rows);
   }
 
   drawTools() {
@@ -309,7 +311,7 @@ class EmbeddingMap {
     // Dots are written as pixels: a hundred thousand of them take milliseconds, and half a second as shapes.
     const image = context.createImageData(width, height);
     const pixels = new Uint32Array(image.data.buffer);
-    const [rings, marked, shapes] = [[], [], count <= MOST_SHAPES ? new Map() : null];
+    const [rings, checked, marked, shapes] = [[], [], [], count <= MOST_SHAPES ? new Map() : null];
     for (const [group, members] of this.groups) {
       if (this.hidden.has(group)) continue;
       const tone = pixelOf(this.colourOf(group), group === 65535 ? 0.35 : 0.75);
@@ -318,7 +320,8 @@ class EmbeddingMap {
         const px = left + wide[x[i]] * k;
         const py = top + (65535 - tall[y[i]]) * kTall;
         if (px < -9 || py < -9 || px > frame.width + 9 || py > frame.height + 9) continue;
-        if (issue[i]) rings.push([px, py, group]);
+        if (this.isChecked(i)) checked.push([px, py]);
+        else if (issue[i]) rings.push([px, py, group]);
         if (this.selected.has(sample[i])) marked.push([px, py]);
         if (shapes) shapes.get(group).push([px, py]);
         else fillDot(pixels, width, height, Math.round(px * ratio - size / 2), Math.round(py * ratio - size / 2), size, tone);
@@ -328,6 +331,7 @@ class EmbeddingMap {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.putImageData(image, 0, 0);
     if (shapes) this.paintShapes(context, shapes, dot / 2);
+    if (this.data.colour !== this.tag) this.paintChecked(context, checked, Math.max(1.6, 0.22 * dot));
     this.paintNames(context, frame);
     this.paintPolygon(context);
     this.paintMarked(context, marked, dot / 2 + 6);
@@ -377,6 +381,22 @@ class EmbeddingMap {
       context.fillText(name, px, py);
     }
     this.canvas.setAttribute("aria-label", `Map of the embedding: ${[...new Set(this.named)].join(", ")}`);
+  }
+
+  // A person decided on it: no suspect any more.
+  isChecked(i) {
+    return this.tag !== "split" && this.points.decision[i] !== 255;
+  }
+
+  paintChecked(context, checked, radius) {
+    const style = getComputedStyle(this.box);
+    Object.assign(context, { fillStyle: style.getPropertyValue("--good"), strokeStyle: style.getPropertyValue("--st-background-color") || "#fff", lineWidth: 1 });
+    for (const [px, py] of checked) {
+      context.beginPath();
+      context.arc(px, py, radius, 0, 2 * Math.PI);
+      context.stroke();
+      context.fill();
+    }
   }
 
   // What is selected in the grid beside the map.
@@ -569,9 +589,9 @@ class EmbeddingMap {
       const name = (label) => (label === 65535 ? "none" : this.data.classNames[label]);
       const image = el("img", { src: this.server.image(sample, 84), alt: "" });
       this.tip.replaceChildren(image, el("div", {}, [
-        el("b", { text: `Sample ${sample}` }), el("div", { text: `given ${name(given[i])}` }),
+        el("b", { text: `Sample ${sample}` }), el("div", { text: `${this.isChecked(i) ? "now" : "given"} ${name(given[i])}` }),
         el("div", { text: `suggested ${name(suggested[i])}` }),
-        el("div", { text: trust[i] === 255 ? "no trust score" : `trust ${(trust[i] / 254).toFixed(2)}${issue[i] ? " · suspect" : ""}` }),
+        el("div", { text: trust[i] === 255 ? "no trust score" : `trust ${(trust[i] / 254).toFixed(2)}${issue[i] && !this.isChecked(i) ? " · suspect" : ""}` }),
         decision[i] === 255 ? null : el("div", { text: this.tagged(decision[i]).words }),
       ]));
     }

@@ -126,9 +126,10 @@ class MaskBench {
     const narrow = isNarrow(this.box);
     const count = this.data.items.filter(({ decision }) => decision).length;
     const standing = item.decision ? `${this.data.decisions[item.decision]?.words || item.decision} by ${card.reviewer || this.data.reviewer}` : "";
+    const warned = this.data.warning ? el("p", { class: "why", text: this.data.warning }) : null;
     const over = el("div", { class: "layers", style: `--shape:${card.width} / ${card.height}` }, [picture, ...layers, ...boxes]);
     this.stage.replaceChildren(el("div", { class: "judge", "data-testid": "mask", "data-sample": item.sample, "data-decision": item.decision || "" }, [
-      el("div", {}, [el("div", { class: "pane" }, [over]), narrow ? null : el("div", { class: "row" }, layersOf), legend]),
+      el("div", {}, [el("div", { class: "pane" }, [over]), narrow ? null : el("div", { class: "row" }, layersOf), legend, warned]),
       el("div", { class: "question" }, [
         el("small", { text: [of > 1 ? `Region ${card.regions.indexOf(this.region) + 1} of ${of}` : "", `picture ${this.at + 1} of ${this.data.items.length}`, `${count} checked`, this.region && Math.max(card.light, this.region.light) > 1 ? "shown brighter" : ""].filter(Boolean).join(" · "), title: `Sample ${item.sample} · ${item.filepath}` }),
         el("div", { class: "mask-head" }, of ? this.asked(names) : "No doubtful region"),

@@ -32,7 +32,9 @@ def draw(dataset: Dataset, audit: Audit, table: pd.DataFrame) -> None:
     same = float(np.isin(agreement, (0, engines)).sum() / max(1, len(agreement)))
     with st.container(horizontal=True, vertical_alignment="center"):
         with st.container(key="huge_engines", width="stretch"):
-            st.markdown(f"The {engines} engines agree on **{words.percent(same)}** of the labels")
+            st.markdown(
+                f"All {engines} engines say the same of **{words.percent(same)}** of the labels: right, or wrong"
+            )
         if not parted.empty and st.button(
             "Review where the engines disagree",
             key="engines_disagree",
@@ -48,14 +50,16 @@ def draw(dataset: Dataset, audit: Audit, table: pd.DataFrame) -> None:
         (sample, given, suggested, votes[sample]) for sample, given, suggested in columns.to_numpy().tolist()
     ]
     st.caption(
-        "Here they part most. A class is what an engine sees in place of :orange[the given label]: :blue[the "
-        "suggested one] or :violet[another]. ✓ is for the given label."
+        "Here they part most. Together they suggest :blue[a class] in place of :orange[the given label]. Of each "
+        "engine you see what it says: ✓ is for the given label, and a class for :blue[the suggested one] or "
+        ":violet[another]."
     )
     st.html(table_of(rows, dataset.class_names, functools.partial(_address, readers.connection(dataset))))
 
 
 def table_of(rows: Sequence[Row], names: Sequence[str], address_of: Callable[[int], str]) -> str:
-    """HTML: a line a sample with its picture and given label, and a column an engine with what it sees.
+    """HTML: a line a sample with its picture, its given and its suggested label, and a column an engine with what
+    it sees.
 
     ``address_of`` a sample is that of its picture. All rows have the votes of the same engines.
     """
@@ -77,10 +81,11 @@ def table_of(rows: Sequence[Row], names: Sequence[str], address_of: Callable[[in
         lines.append(
             f'<tr><th scope="row"><img src="{html.escape(address_of(sample))}" alt="Sample {sample}">'
             f'<span><b class="given">{named(given)}</b><small>{said}</small></span></th>'
+            + f'<td><b class="suggested">{named(suggested)}</b></td>'
             + "".join(cell(label, given, suggested) for _, label in votes)
             + "</tr>"
         )
-    head = f'<tr><th scope="col">Given label</th>{heads}</tr>'
+    head = f'<tr><th scope="col">Given label</th><th scope="col"><span>Suggested</span></th>{heads}</tr>'
     return f'<table class="votes"><thead>{head}</thead><tbody>{"".join(lines)}</tbody></table>'
 
 

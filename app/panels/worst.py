@@ -51,16 +51,16 @@ def draw(dataset: Dataset, audit: Audit, count: int) -> int:
 
 
 def draw_some(dataset: Dataset, count: int, *, labels: bool = True, start: float = 0.5) -> None:
-    """Draw a few samples of a set, from all over it, with their given classes below or small without.
+    """Draw a few samples of a set, from all over it, with their classes of today below or small without.
 
     ``start`` (0 to 1) says which: the sample at that place of each of ``count`` equal parts.
     """
     spread = dict.fromkeys(int((i + start) * dataset.num_samples / count) for i in range(count))
     key = f"pictures_{'some' if labels else 'mini'}_{dataset.id}"
     with st.container(horizontal=True, gap="small", key=key):
-        for sample, given in readers.given_classes(dataset.id, list(spread)).items():
+        for sample, current in readers.classes_of(dataset.id, list(spread)).items():
             has_name = labels and dataset.task == CLASSIFICATION
-            label = words.class_name(dataset.class_names, given) if has_name else ""
+            label = words.class_name(dataset.class_names, current) if has_name else ""
             st.image(
                 encoded_picture(dataset.id, sample, SIDE if labels else SMALL),
                 caption=f":orange[{plain(label)}]" if label else None,

@@ -234,6 +234,8 @@ def start_form(dataset: Dataset) -> None:
         help="The audit does what finds most in that time: it leaves out what matters least.",
     )
     wanted = replace(wanted, budget=budget if wanted.preset == "quick" else None)
+    if wanted.backbone == AUTO and (found := cost(dataset, wanted)) is not None:
+        look.caption(looks_with(dataset, found[0]))
     with start:
         what_it_does(dataset)
         if start_button(
@@ -310,7 +312,7 @@ def watch_cost(dataset: Dataset, wanted: Wanted) -> None:
 
 
 def say_cost(dataset: Dataset, wanted: Wanted, was_known: bool) -> None:
-    """One line: about how long the audit takes and with which network it looks, as soon as that was found out."""
+    """One line: about how long the audit takes, as soon as that was found out."""
     with shown():
         found = cost(dataset, wanted)
         if found is None:
@@ -318,9 +320,9 @@ def say_cost(dataset: Dataset, wanted: Wanted, was_known: bool) -> None:
         elif not was_known:
             st.rerun()  # stops the polling
         else:
-            backbone, why, seconds = found
+            _, why, seconds = found
             st.markdown(
-                f"**About {words.duration(seconds)}** on this machine. {looks_with(dataset, backbone)}",
+                f"**About {words.duration(seconds)}** on this machine.",
                 help=words.documented(why.replace("`", "``")) or None,
             )
 

@@ -8,16 +8,17 @@ import streamlit as st
 
 from app import components
 from app.panels import regions, worst
-from app.session import readers, sign_in, state
+from app.session import next_steps, readers, sign_in, state
 from auditor.results import arrays
 
-COLOURS = {"given": "Given label", "suggested": "Suggested label", "trust": "Trust"}
+COLOURS = {"given": "Label", "suggested": "Suggested label", "trust": "Trust"}
 COLOURS |= {"review": "Review", "reviewer": "Reviewer", "split": "Split"}
 WORST = 12
 HELP = (
-    "A ring on the map is a suspect; points that lie together look alike in what the map was made from. Crowded "
-    "parts are drawn wider than they are, empty ones narrower. The wheel zooms, Shift and drag move the view. By "
-    "keys: arrows and + − move the view, A selects what is in view."
+    "A ring on the map is a suspect, a green dot a sample that is checked; its colour is its label of today. "
+    "Points that lie together look alike in what the map was made from. Crowded parts are drawn wider than they "
+    "are, empty ones narrower. The wheel zooms, Shift and drag move the view. By keys: arrows and + − move the "
+    "view, A selects what is in view."
 )
 
 dataset, bar = state.screen("Map")
@@ -79,11 +80,14 @@ with side.container(key="map_region"):
     is_reviewer = sign_in.opens("suspects")
     if region is None:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.subheader("Suspects, the worst first", anchor=False, help=HELP, width="stretch")
-            if is_reviewer and st.button(
-                "Review the suspects", key="map_review", icon=":material/rule:", type="primary"
+            seen = readers.status(dataset)
+            step, waits = next_steps.of(seen), next_steps.waiting(seen)
+            title_of = "Suspects, the worst first" if waits else "Every suspect is checked"
+            st.subheader(title_of, anchor=False, help=HELP, width="stretch")
+            if sign_in.opens(step.page) and st.button(
+                step.button, key="map_review", icon=":material/arrow_forward:", type="primary"
             ):
-                state.open_suspects()
+                state.go_to(step.page)
         if is_reviewer:
             regions.bench(dataset, audit, {"issues": True, "undecided": True}, state.reviewer())
         else:

@@ -53,8 +53,9 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
             for row in KIND.table(dataset, audit, listed.page).to_dict("records")
         ],
         decisions=KIND.decisions,
+        warning=KIND.warning(dataset, audit),
     )
-    st.caption(listed.statement)
+    st.caption(KIND.statement(dataset, audit, warns=False))
     with st.expander("Classes"), shown():
         table = KIND.class_table(dataset, audit).round(3)
         st.dataframe(table.rename(columns=lambda name: name.replace("_", " ")), hide_index=True)

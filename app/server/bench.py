@@ -318,9 +318,10 @@ def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
 def map_bytes(audit_id: int, engine: str, box: Box | None = None, *, tag: str = "review") -> bytes:
     """Points of a map and what colours them, packed for the canvas (``geometry.pack``).
 
-    Of many samples an overview: the worst suspects and others, as dense everywhere as all are. ``box`` (left, low,
-    right, high, in the map's coordinates) asks for more of a part. ``tag``: what travels of each sample beside its
-    scores: the decision that counts (``review``), who made it (``reviewer``), or its ``split``.
+    Of many samples an overview: the worst suspects and others, as dense everywhere as all are. A label is that of
+    today: as a person decided, else as it was given. ``box`` (left, low, right, high, in the map's coordinates)
+    asks for more of a part. ``tag``: what travels of each sample beside its scores: the decision that counts
+    (``review``), who made it (``reviewer``), or its ``split``.
     """
     audit = reading.audit(audit_id)
     if engine not in (arrays.FEATURES, *audit.engines):
@@ -328,16 +329,19 @@ def map_bytes(audit_id: int, engine: str, box: Box | None = None, *, tag: str = 
     points = arrays.map_points(audit_id, engine)
     most = (MOST_DRAWN, MOST_IN_VIEW)
     table = _drawn(settings(), audit_id, queues.scores_version(audit), engine, box, most)
+    told, given = decisions.outcomes(audit.dataset_id), table.given_label.to_numpy().copy()
+    for place, sample in enumerate(table.sample_id.tolist() if told else []):
+        if sample in told and told[sample].label is not None:
+            given[place] = told[sample].label
     if tag == "split":
         tags = {i: one for i, one in enumerate(ask(datasets.splits, audit.dataset_id)) if one is not None}
     else:
-        decided = decisions.outcomes(audit.dataset_id).items()
         name = "reviewer" if tag == "reviewer" else "decision"
-        tags = {i: getattr(row, name) for i, row in decided if row.decision != DISPUTED}
+        tags = {i: getattr(row, name) for i, row in told.items() if row.decision != DISPUTED}
     return geometry.pack(
         np.asarray(points),
         table.sample_id.to_numpy(),
-        given=table.given_label.to_numpy(),
+        given=given,
         suggested=table.suggested_label.to_numpy(),
         trust=table.trust_score.to_numpy(dtype=np.float64, na_value=np.nan),
         is_issue=table.is_label_issue.to_numpy(dtype=bool),

@@ -43,7 +43,7 @@ OF_CLASSES = np.array(
 """(256, 3) a colour for each class of a mask: hues a golden section apart, so that neighbours differ most."""
 REGION = "region-"
 """Before the number of a region: a veil lies over all but that one."""
-VEIL, EDGE = (40, 46, 56, 120), (255, 255, 255, 255)
+VEIL, EDGE = (40, 46, 56, 64), (255, 255, 255, 255)
 """Colours (RGBA) beyond the region and of its border; the veil is grey, for photos may be dark themselves."""
 GREY_SIDE, DARK, MOST_LIGHT = 256, 64, 3.0
 """Pixels of the picture that says how dark a region is, below which mean of 255 its close-up is brighter, and

@@ -13,6 +13,8 @@ from auditor.results.progress import left_in_words
 from auditor.review import drawing
 
 SUSPECTS = {"undecided": True, "issues": True}
+FEW_LEFT = 0.01
+"""Of all labels: when no more than these are wrong and no suspect waits, further random samples can wait."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,12 @@ def waiting(seen: Status) -> int:
     return (queues.sizes(seen.finished, SUSPECTS)[0] or 0) if seen.finished else 0
 
 
+def is_about_clean(seen: Status) -> bool:
+    """Return whether random samples say that about nothing is left: ``FEW_LEFT`` of the labels at most."""
+    left = seen.left
+    return left is not None and left.has_middle and left.point <= FEW_LEFT * seen.dataset.num_samples
+
+
 def of(seen: Status) -> Step:
     """An audit, then its suspects, then a random sample that says what is left, then the export."""
     audit = seen.finished
@@ -49,10 +57,11 @@ def of(seen: Status) -> Step:
         return _of_others(audit, "number", "far from what is predicted", "numbers", "Review numbers")
     if seen.dataset.task == MULTILABEL:
         return _of_others(audit, "picture", "with a label in doubt", "sets", "Review pictures")
-    if 0 < seen.verified < seen.drawn:
+    left = waiting(seen)
+    if 0 < seen.verified < seen.drawn and (left or not is_about_clean(seen)):
         checked = f"{seen.verified} of {words.plural(seen.drawn, 'random sample')} checked; finish the rest."
         return Step(checked, "verify", "Continue verifying")
-    if left := waiting(seen):
+    if left:
         many = words.count(left) if left == number else f"{words.count(left)} of {words.count(number)}"
         text = f"{many} {'suspect waits' if left == 1 else 'suspects wait'} to be checked."
         if seen.running is not None and seen.running.id == audit.id:

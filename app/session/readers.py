@@ -25,7 +25,7 @@ from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch
 from auditor.ground.errors import AuditorError, NotFoundError
 from auditor.ground.settings import settings
 from auditor.results import arrays, progress, queues, statements
-from auditor.review import blind, drawing
+from auditor.review import blind, decisions, drawing
 from auditor.statistics import ErrorsLeft, NoiseRate
 
 LEASED_AHEAD = 8
@@ -100,9 +100,10 @@ def speaking_runs(audit_id: int) -> dict[str, EngineRun]:
     }
 
 
-def given_classes(dataset_id: int, samples: list[int]) -> dict[int, int]:
-    """By sample, the number of its given class; -1 where it has none."""
-    return {i: row.given_label for i, row in reading.samples_by_id(dataset_id, samples).items()}
+def classes_of(dataset_id: int, samples: list[int]) -> dict[int, int]:
+    """By sample, the number of its class: as a person decided, else as it was given; -1 where it has none."""
+    told = {i: row.label for i, row in decisions.outcomes(dataset_id).items() if row.label is not None}
+    return {i: told.get(i, row.given_label) for i, row in reading.samples_by_id(dataset_id, samples).items()}
 
 
 def blind_items(dataset_id: int, pending: list[tuple[int, int]]) -> list[dict[str, Any]]:

@@ -104,6 +104,8 @@ def test_masks__the_address_names_the_sample_to_begin_with(audited_masks: Audite
         "",
     ]
     assert asked_of(app, "auditor_masks")["first"] is None
+    warning = KIND.warning(audited_masks.dataset, readers.audits_of(audited_masks.dataset.id)[0])
+    assert asked_of(app, "auditor_masks")["warning"] == warning
     app.query_params["sample"] = "7"
     assert asked_of(app.run(), "auditor_masks")["first"] == 7
     app.query_params["sample"] = "12"

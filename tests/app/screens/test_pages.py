@@ -22,12 +22,13 @@ from auditor.audits import plan, worker
 from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog import jobs as catalog_jobs
-from auditor.catalog.db import session
+from auditor.catalog.db import ask, session
 from auditor.catalog.records import AuditSummary, now
 from auditor.ground.settings import settings
 from auditor.results import settle, statements
 from auditor.review import blind, drawing, log
 from auditor.review import decisions as reviewing
+from auditor.statistics import ErrorsLeft
 from tests.app.conftest import NUM_SAMPLES, NUM_TEST, verify_sixty
 from tests.app.screens.opened import asked_of, wait_until_over
 from tests.helpers import suggestions
@@ -127,6 +128,21 @@ def test_home__a_first_list_is_reviewed_while_engines_train() -> None:
     step = next_steps.of(dataclasses.replace(seen, running=seen.finished))
     assert (step.page, "still train" in step.sentence) == ("suspects", True)
     assert "still train" not in next_steps.of(seen).sentence
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_next_step__is_the_export_once_about_nothing_is_left() -> None:
+    seen = readers.status(ask(datasets.get, DATASET))
+    left = ErrorsLeft(found=30, low=0, point=2, high=14, kind="interval", sentence="")
+    half = dataclasses.replace(seen, drawn=200, verified=60, left=left)
+    assert next_steps.of(half).page == "verify", "suspects wait"
+    for sample in np.flatnonzero(readers.score_table(seen.finished).is_label_issue).tolist():
+        reviewing.decide(seen.dataset.id, sample, "keep", reviewer="Ada")
+    assert (next_steps.of(half).page, next_steps.of(half).button) == ("export", "Export")
+    assert next_steps.of(dataclasses.replace(half, left=dataclasses.replace(left, point=3))).page == "verify"
+    assert (
+        open_page("map").button(key="map_review").label == next_steps.of(readers.status(seen.dataset)).button
+    )
 
 
 @pytest.mark.usefixtures("copied_home")

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from app.server import bench, geometry
+from app.session import readers
 from auditor.catalog import audits, datasets, reviews, scores
-from auditor.catalog.db import session
+from auditor.catalog.db import ask, session
 from auditor.ground.errors import NotFoundError, ReviewError
 from auditor.ground.wording import percent
 from auditor.pictures import cache, plain
@@ -414,6 +415,19 @@ def test_map_bytes__decisions_reviewers_and_splits_travel_by_name(copied_home: P
         column = np.frombuffer(packed[before : before + count], np.uint8).tolist()
         names = json.loads(packed[before + count :])
         assert {i: names[code] for i, code in enumerate(column) if code != geometry.UNDECIDED} == expected
+
+
+def test_map_bytes__a_label_is_what_a_person_made_it(copied_home: Path) -> None:
+    assert copied_home.exists()
+    given = ask(datasets.given_labels, DATASET_ID)
+    now = given.copy()
+    now[5] = (given[5] + 1) % 3
+    decisions.decide(DATASET_ID, 5, "relabel", label=int(now[5]), reviewer="ada")
+    decisions.decide(DATASET_ID, 6, "keep", reviewer="ada")
+    packed = bench.map_bytes(AUDIT_ID, "cross_entropy")
+    column = np.frombuffer(packed, "<u2", len(given), offset=20 + 8 * len(given))
+    assert column.tolist() == now.tolist()
+    assert readers.classes_of(DATASET_ID, [5, 6, 7]) == {i: int(now[i]) for i in (5, 6, 7)}
 
 
 def test_inside__a_polygon_around_everything_selects_every_sample(copied_home: Path) -> None:

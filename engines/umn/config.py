@@ -103,10 +103,14 @@ class UMNConfig(LoopConfig):
         base, per_class = UMN_STEP[on_features]
         rotations = self.rotations_for(on_features=on_features)
         summed = min(num_classes, self.likely_classes or num_classes)
-        trained = rotations * one.trained * (base + per_class * summed)
+        steps = base + per_class * summed
         if on_features:
-            trained *= cost_of_steps(self.batch_size_for(num_rows), BATCH_ON_FEATURES)
-            trained /= 1 + HEAD_PER_CLASS * max(0, num_classes - 10)
+            # A plain step is measured with the same classes; the classifier is a part of both.
+            head = HEAD_PER_CLASS * max(0, num_classes - 10)
+            steps = (
+                (steps + head) / (1 + head) * cost_of_steps(self.batch_size_for(num_rows), BATCH_ON_FEATURES)
+            )
+        trained = rotations * one.trained * steps
         # Guider and learner judge every label after the audited epochs, and look at all views in the end.
         return Work(trained, 2 * one.scored + (2 * len(self.audited_epochs) + 1) * num_rows)
 

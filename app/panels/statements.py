@@ -16,6 +16,7 @@ from auditor import kind
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import CLASSIFICATION, LEVELS
 from auditor.results import statements
+from auditor.results.progress import wrong_in_words
 from auditor.results.statements import Standing
 from auditor.review import drawing, verifying
 from auditor.statistics import MoreRows, NoiseRate, Promise, first_interval, noise
@@ -93,7 +94,8 @@ def picture(dataset: Dataset, audit: Audit | None, next_step: Callable[[], None]
     standing, rate = _standing(dataset, audit)
     with st.container(border=True, key="verify_picture"):
         with st.container(key="huge_verify"):
-            st.markdown(_plainly(rate, labels_in_words(dataset)))
+            wrong = wrong_in_words(labels_in_words(dataset), readers.errors_left(dataset, audit))
+            st.markdown(_plainly(rate, wrong))
         if standing is not None:
             _kept(standing)
         st.caption(f"{words.plural(judged, 'random sample')} checked.", help=plain(rate.sentence))
@@ -104,12 +106,15 @@ def picture(dataset: Dataset, audit: Audit | None, next_step: Callable[[], None]
             _promises(standing)
 
 
-def _plainly(rate: NoiseRate, labels: str) -> str:
-    """``Between 3.1 % and 5.4 % of the labels are wrong``; of no low end, ``At most 5.4 %``. Shares are bold."""
+def _plainly(rate: NoiseRate, wrong: str) -> str:
+    """``Between 3.1 % and 5.4 % of the labels are wrong``; of no low end, ``At most 5.4 %``. Shares are bold.
+
+    ``wrong``: what follows the share, from ``wrong_in_words``.
+    """
     low, high = f"**{words.percent(rate.low)}**", f"**{words.percent(rate.high)}**"
     said = f"at most {high}" if rate.low < NONE_BELOW else f"between {low} and {high}"
     said = said if rate.kind == "interval" else f"perhaps {said}"
-    return f"{said[0].upper()}{said[1:]} of the {labels} are wrong"
+    return f"{said[0].upper()}{said[1:]} {wrong}"
 
 
 def _kept(standing: Standing) -> None:

@@ -13,9 +13,10 @@ from auditor.audits import AuditOverview, EngineProgress, audit_overview, cancel
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import CLASSIFICATION, SEGMENTATION
 from auditor.results import arrays
+from auditor.results.progress import wrong_in_words
 from auditor.results.statements import no_suspects
 from auditor.review import blind
-from auditor.statistics import NoiseRate
+from auditor.statistics import ErrorsLeft, NoiseRate
 
 POLL_S = 1.0
 WORST = 12
@@ -115,20 +116,22 @@ def _land(dataset: Dataset, audit: Audit) -> None:
     status = readers.status(dataset)
     step = next_steps.of(status)
     with st.container(border=True, key="audit_found"):
-        state.headline("audit_found", *_found(dataset, audit, status.noise))
+        state.headline("audit_found", *_found(dataset, audit, status.noise, status.left))
         if sign_in.opens(step.page) and st.button(step.button, type="primary", key="audit_next", width=240):
             state.go_to(step.page)
         if status.decided or status.running or step.page != "suspects":  # else it repeats the number
             st.caption(plain(step.sentence))
 
 
-def _found(dataset: Dataset, audit: Audit, rate: NoiseRate | None) -> tuple[str, str]:
+def _found(
+    dataset: Dataset, audit: Audit, rate: NoiseRate | None, left: ErrorsLeft | None
+) -> tuple[str, str]:
     """A number and what it counts: what random samples say, else the suspects, a guess until people looked."""
     number, total = audit.summary.num_label_issues or 0, dataset.num_samples
     if not number:
         return "", no_suspects(audit)
     if dataset.task == CLASSIFICATION and rate is not None and rate.kind == "interval":
-        return words.interval(rate.low, rate.high), "of the labels are wrong"
+        return words.interval(rate.low, rate.high), wrong_in_words("labels", left)
     if dataset.task == SEGMENTATION:
         return f"{number:,}", f"of {words.plural(total, 'mask')} have a doubtful region"
     about = "" if blind.num_judged(dataset.id) else "About "

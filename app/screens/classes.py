@@ -46,7 +46,10 @@ def draw_figures(dataset: Dataset, said: statements.Statements) -> None:
         remaining = f"{words.count(left.low)} – {words.count(left.high)}"
     figures = (
         (words.count(len(dataset.classes)), "classes"),
-        (words.interval(said.noise_rate.low, said.noise_rate.high), f"wrong ({kind})"),
+        (
+            words.interval(said.noise_rate.low, said.noise_rate.high),
+            f"wrong{' as given' if left.found else ''} ({kind})",
+        ),
         (words.count(left.found), "found wrong by people"),
         (remaining, f"left ({kind})"),
     )

@@ -20,6 +20,7 @@ from PIL import Image
 
 from auditor.ground.wording import interval, odds_of_suggestion, odds_of_wrong, percent
 from auditor.results.comparison import Comparison
+from auditor.results.progress import wrong_in_words
 from auditor.results.statements import Move
 from auditor.statistics import ClassReport, ErrorsLeft, NoiseRate, Promise, SplitReport
 
@@ -150,6 +151,7 @@ def report_html(report: ReportInput) -> str:
     return _template().render(
         report=report,
         is_guess=rate.kind != "interval",
+        wrong=wrong_in_words("labels", report.errors_left),
         is_unknown=rate.low <= 0 and rate.high >= 1,
         strip={"top": top} | {name: 100 * getattr(rate, name) / top for name in ("low", "point", "high")},
         first=[(drawn[i], picture_uri(drawn[i].image, FIRST_SIZE)) for i in first],

@@ -198,6 +198,22 @@ def left_in_words(left: ErrorsLeft, where: str = "") -> str:
     return f"About {left.point:,} {noun} left{where} ({left.low:,} to {left.high:,})"
 
 
+def wrong_in_words(labels: str, left: ErrorsLeft | None) -> str:
+    """``of the labels are wrong``; once people found some ``of the labels were wrong as given, about 24 are left``.
+
+    ``left`` is None where no audit says it.
+    """
+    if left is None or not left.found:
+        return f"of the {labels} are wrong"
+    said = f"of the {labels} were wrong as given"
+    if left.kind != "interval":
+        return said
+    about, number = ("about", left.point) if left.has_middle else ("at most", left.high)
+    if not left.high:
+        return f"{said}, none is left"
+    return f"{said}, {about} {number:,} {'is' if number == 1 else 'are'} left"
+
+
 def _pace(rows: Sequence[Review]) -> float | None:
     times = sorted(row.created_at for row in rows)
     gaps = [(b - a).total_seconds() for a, b in itertools.pairwise(times)]

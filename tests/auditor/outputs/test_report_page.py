@@ -165,7 +165,7 @@ def test_report_html__the_share_and_what_waits_stand_first(digits_report):
         report_html(replace(digits_report, suspects=[replace(decided, decision="keep"), *others]))
     ).words()
     head, rest = words.split("least trusted labels")
-    assert f"{interval(rate.low, rate.high)} of the labels are wrong" in head
+    assert f"{interval(rate.low, rate.high)} of the labels were wrong as given" in head
     assert f"#{decided.sample_id} " not in head
     assert f"#{decided.sample_id} " in rest
     assert f"#{others[0].sample_id} " in head

@@ -184,7 +184,8 @@ def test_every_screen_shows_the_same(worked_on: tuple[Digits, int]) -> None:
         point, high = words.plural(left.point, "wrong label"), words.plural(left.high, "wrong label")
         assert (f"About {point} left" if left.has_middle else f"At most {high} left") in home
         low, high = words.percent(said.noise_rate.low), words.percent(said.noise_rate.high)
-        assert f"Between **{low}** and **{high}** of the labels are wrong" in screen("verify")
+        wrong = "of the labels were wrong as given" if left.found else "of the labels are wrong"
+        assert f"Between **{low}** and **{high}** {wrong}" in screen("verify")
     assert f"**{status.found}** of {status.dataset.num_samples:,} labels" in screen("export")
 
 

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 import pytest
@@ -261,3 +262,19 @@ def test_findings__a_label_that_the_source_trusts_is_not_in_question(audited: tu
     change_sample(9, trusted=True)
     review([8, 9], "exclude")
     assert progress.progress(DATASET, audit_id).found == 1
+
+
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [
+        (None, "of the labels are wrong"),
+        ((0, 0, 2, 9, "interval"), "of the labels are wrong"),
+        ((9, 0, 0, 0, "interval"), "of the labels were wrong as given, none is left"),
+        ((9, 0, 1, 9, "interval"), "of the labels were wrong as given, about 1 is left"),
+        ((9, 8, 24, 39, "interval"), "of the labels were wrong as given, about 24 are left"),
+        ((9, 0, 0, 14, "interval"), "of the labels were wrong as given, at most 14 are left"),
+        ((9, 0, 24, 39, "guess"), "of the labels were wrong as given"),
+    ],
+)
+def test_wrong_in_words__what_people_corrected_was_wrong_as_given(left: Any, said: str) -> None:
+    assert progress.wrong_in_words("labels", left and ErrorsLeft(*left, "")) == said

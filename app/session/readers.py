@@ -292,7 +292,7 @@ def status(row: Dataset) -> Status:
 
 
 def errors_left(row: Dataset, audit: Audit | None) -> ErrorsLeft | None:
-    """Return what an audit and the people say is left; None without an audit, or of labels of which no rate is said."""
+    """Return what an audit and the people say is left; None without an audit, or where no rate is known."""
     if audit is None or not kind.of(row).guesses_rate:
         return None
     return progress.errors_left(row, audit, progress.findings(row))

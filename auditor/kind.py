@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
@@ -53,6 +54,15 @@ class Suspects:
     """As ``scores.page`` gives it."""
     total: int
     """How many there are, listed or not."""
+
+
+class Part(NamedTuple):
+    """A part of a picture with a label of its own."""
+
+    pixels: NDArray[np.bool_]
+    """(H, W) bool, in the cache's square."""
+    given: str
+    suggested: str
 
 
 class Said(NamedTuple):
@@ -186,6 +196,13 @@ class Kind(ABC):
     @abstractmethod
     def line(self, row: Mapping[str, Any]) -> str:
         """Return one of ``rows`` for people."""
+
+    def most_doubted(self, dataset: Dataset, audit: Audit, row: Mapping[str, Any]) -> Part | None:
+        """Return the part of the picture of one of ``rows`` that is doubted most; None where labels are of whole
+        pictures.
+        """
+        del dataset, audit, row
+        return None
 
     @abstractmethod
     def shown(self, row: Mapping[str, Any]) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.ndimage import binary_dilation
 
 from auditor import kind as kinds
 from auditor.catalog import audits, datasets, folders, reading, scores
@@ -20,10 +21,18 @@ from auditor.ground.errors import ExportRefusedError
 from auditor.ground.files import written_whole
 from auditor.ground.numbers import number_text
 from auditor.ground.progress import OnProgress, Ticker
-from auditor.ground.vocabulary import CLASSIFICATION, MULTIPLE
+from auditor.ground.vocabulary import CLASSIFICATION, DECISIONS, MULTIPLE, SEGMENTATION
 from auditor.ground.wording import kind_of_labels, plural
 from auditor.outputs import annotated
-from auditor.outputs.report_page import Conflict, EngineLine, ReportInput, Suspect, report_html
+from auditor.outputs.report_page import (
+    MAX_CORRECTIONS,
+    Conflict,
+    Correction,
+    EngineLine,
+    ReportInput,
+    Suspect,
+    report_html,
+)
 from auditor.pictures import cache as images
 from auditor.pictures.decoding import placed
 from auditor.results import arrays, comparison, statements
@@ -107,6 +116,8 @@ def _of_all(
         "more_rows": statements.what_more_buys(standing, drawing.next_size(dataset.id)).sentence,
         "comparison": comparison.kept(dataset.id),
         "engines": _engine_lines(standing.audit),
+        "corrections": _corrections(standing),
+        "is_of_parts": dataset.task == SEGMENTATION,
         "suspects": _suspects(standing, progress),
     }
 
@@ -122,7 +133,8 @@ def _suspects(standing: statements.Standing, progress: OnProgress | None) -> lis
         ticker.at(done)
         if math.isnan(error_probability):  # it has no label
             continue
-        i, (given, suggested) = row["sample_id"], kind.shown(row)
+        i, part = row["sample_id"], kind.most_doubted(dataset, audit, row)
+        given, suggested = kind.shown(row) if part is None else (part.given, part.suggested)
         found.append(
             Suspect(
                 sample_id=i,
@@ -134,10 +146,47 @@ def _suspects(standing: statements.Standing, progress: OnProgress | None) -> lis
                 suggested_probability=row.get("suggested_probability"),
                 reason=row.get("reason", ""),
                 decision=_decision(decided.get(i), dataset.class_names),
+                image=_without_edges(_outlined(np.asarray(cache[i]), part), samples[i]),
+            )
+        )
+    return found
+
+
+def _corrections(standing: statements.Standing) -> list[Correction]:
+    """Return what people found wrong, the most suspicious first; at most ``MAX_CORRECTIONS``."""
+    dataset, audit = standing.dataset, standing.audit
+    kind, decided, cache = kinds.of(dataset), outcomes(dataset.id), images.image_cache(dataset)
+    wrong = np.array(sorted(standing.findings().wrong), dtype=np.int64)
+    if not len(wrong):
+        return []
+    order = np.argsort(np.nan_to_num(standing.trust_score[wrong]), kind="stable")[:MAX_CORRECTIONS]
+    page = ask(scores.page_of, audit, wrong[order].tolist())
+    samples = reading.samples_by_id(dataset.id, [int(one) for one in page.sample_id])
+    found = []
+    for row in kind.rows(dataset, audit, page):
+        i = row["sample_id"]
+        said = _decision(decided[i], dataset.class_names)
+        found.append(
+            Correction(
+                sample_id=i,
+                filepath=row["filepath"],
+                given=kind.shown(row)[0],
+                right=said.partition(" → ")[2] or DECISIONS[decided[i].decision].words,
                 image=_without_edges(np.asarray(cache[i]), samples[i]),
             )
         )
     return found
+
+
+def _outlined(square: NDArray[np.uint8], part: kinds.Part | None) -> NDArray[np.uint8]:
+    """(C, H, W) a picture with a white line around the part, and a black one around that."""
+    if part is None:
+        return square
+    drawn = np.array(np.broadcast_to(square, (3, *square.shape[1:])))
+    near = binary_dilation(part.pixels)
+    drawn[:, binary_dilation(near) & ~near] = 0
+    drawn[:, near & ~part.pixels] = 255
+    return drawn
 
 
 def _without_edges(square: NDArray[np.uint8], sample: Sample) -> NDArray[np.uint8]:
@@ -199,10 +248,8 @@ def _engine_lines(audit: Audit) -> list[EngineLine]:
     lines = []
     for run in runs:
         about = arrays.describe(audit.id, run.engine)
-        epochs = run.config.get("epochs", "?")
-        facts = (
-            f"preset {audit.preset}, {epochs} epochs, seed {audit.seed}, {audit.device}, {run.seconds:.0f} s"
-        )
+        epochs = f"{plural(run.config['epochs'], 'epoch')}, " if "epochs" in run.config else ""
+        facts = f"preset {audit.preset}, {epochs}seed {audit.seed}, {audit.device}, {run.seconds:.0f} s"
         lines.append(EngineLine(title=about["title"], paper=about["paper"], facts=facts))
     return lines
 

@@ -30,6 +30,8 @@ NUM_FIRST = 8
 """Of them those at the top of the page, that nobody decided on."""
 PICTURE_SIZE, FIRST_SIZE = 144, 216
 """Longest side of a picture in pixels, and of those at the top; smaller ones are enlarged by whole factors."""
+MAX_CORRECTIONS = 24
+"""Pictures of what was found wrong."""
 MAX_MOVES = 20
 MAX_CONFLICTS = 60
 
@@ -65,6 +67,19 @@ class Conflict:
     given: str
     is_certain: bool
     """Another copy has the same pixels and another label."""
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """One label that a person found wrong."""
+
+    sample_id: int
+    filepath: str
+    given: str
+    right: str
+    """What is right in its place, or what was decided, such as ``excluded``."""
+    image: NDArray[np.uint8] | None = None
+    """As that of a ``Suspect``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +133,10 @@ class ReportInput:
     """Copies with different labels; at most ``MAX_CONFLICTS`` are listed."""
     error_probability_is_guess: bool = True
     suggestion_is_calibrated: bool = False
+    is_of_parts: bool = False
+    """Labels are of parts of the pictures, which are shown to their edges."""
+    corrections: Sequence[Correction] = ()
+    """At most ``MAX_CORRECTIONS`` are drawn."""
     suspects: Sequence[Suspect] = ()
     """Worst first; at most ``MAX_SUSPECTS`` are drawn."""
     engines: Sequence[EngineLine] = ()
@@ -145,7 +164,10 @@ def _template() -> Template:
 
 def report_html(report: ReportInput) -> str:
     """Return the whole page as text."""
-    rate, drawn = report.noise_rate, report.suspects[:MAX_SUSPECTS]
+    rate, corrections = report.noise_rate, report.corrections[:MAX_CORRECTIONS]
+    above = {one.sample_id for one in corrections}
+    suspects = [one for one in report.suspects if one.sample_id not in above]
+    drawn = suspects[:MAX_SUSPECTS]
     first = [i for i, one in enumerate(drawn) if not one.decision and one.image is not None][:NUM_FIRST]
     top = min(1.0, max(0.01, 1.25 * rate.high))
     return _template().render(
@@ -156,7 +178,8 @@ def report_html(report: ReportInput) -> str:
         strip={"top": top} | {name: 100 * getattr(rate, name) / top for name in ("low", "point", "high")},
         first=[(drawn[i], picture_uri(drawn[i].image, FIRST_SIZE)) for i in first],
         suspects=[(one, picture_uri(one.image)) for i, one in enumerate(drawn) if i not in first],
-        num_hidden=max(0, len(report.suspects) - MAX_SUSPECTS),
+        num_hidden=max(0, len(suspects) - MAX_SUSPECTS),
+        corrections=[(one, picture_uri(one.image)) for one in corrections],
         moves=report.moves[:MAX_MOVES],
         conflicts=report.conflicts[:MAX_CONFLICTS],
         sources=SOURCES,

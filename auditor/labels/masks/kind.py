@@ -21,9 +21,9 @@ from auditor.catalog.records import Audit, Dataset, NewReview, Sample
 from auditor.ground.errors import ReviewError
 from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL, SEGMENTATION, UNSURE
 from auditor.ground.wording import plural
-from auditor.kind import Said, Suspects
+from auditor.kind import Part, Said, Suspects
 from auditor.labels.masks import exporting, pixels
-from auditor.labels.masks.deciding import masks_to_train_on
+from auditor.labels.masks.deciding import masks_to_train_on, regions_of
 from auditor.labels.masks.results import given_masks, mask_verdicts, masks_file, masks_of_engines
 from auditor.labels.others import Others
 from auditor.pictures.masks import IGNORED
@@ -185,6 +185,14 @@ class Masks(Others):
         """Return the class of least trust, and the one of the largest change."""
         change = row["largest_change_to"]
         return f"least sure of {row['weakest_class']}", f"rather {change}" if change else ""
+
+    def most_doubted(self, dataset: Dataset, audit: Audit, row: Mapping[str, Any]) -> Part | None:
+        """Return the region that the bench shows first; None without any."""
+        found = regions_of(dataset, audit.id, int(row["sample_id"]))
+        if not found:
+            return None
+        first = max(found, key=lambda one: one.doubt)
+        return Part(first.pixels, dataset.class_names[first.given], dataset.class_names[first.suggested])
 
     def summary(self, dataset: Dataset, audit: Audit) -> list[str]:
         """Return how many are doubtful, and the list of them."""

@@ -393,8 +393,8 @@ def what_more_buys(given_labels: NDArray[np.integer], verified: Verified, num_mo
         why = "Every label is verified; the noise rate is known."
     elif not verified.size:
         half = percent((interval.high - interval.low) / 2)
-        why = f"{plural(num_more, 'row')}: the noise rate to within {half} either way or better."
+        why = f"{plural(num_more, 'picture')}: the noise rate to within {half} either way or better."
     else:
-        rows = plural(num_more, "more row")
+        rows = plural(num_more, "more picture")
         why = f"{rows}: noise rate within {percent(interval.low)} to {percent(interval.high)}."
     return MoreRows(num_more, interval.low, interval.high, why)

@@ -110,7 +110,7 @@ def test_verify__draw_fill_apply(audited: tuple[Digits, int], run: Run, tmp_path
     assert code == 0
     assert "120 judged" in out
     assert "of 120 labels checked at random are wrong" in out
-    assert "180 more rows" in out  # twice the draw would be more than there are left
+    assert "180 more pictures" in out  # twice the draw would be more than there are left
     assert "  verified: 120 of 120 drawn at random\n" in run("status", "digits")[1]
     run("verify", "digits", "--apply", path, "--reviewer", "bob")
     out = run("verify", "digits", "--apply", path, "--reviewer", "ada")[1]

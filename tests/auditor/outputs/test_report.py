@@ -18,6 +18,7 @@ from auditor.catalog.records import Sample
 from auditor.experiments import before_after
 from auditor.ground.errors import AuditFailedError, ExportRefusedError, NotFoundError
 from auditor.ground.progress import Progress
+from auditor.kind import Part
 from auditor.outputs import export, report
 from auditor.results import settle
 from auditor.review import blind, decisions
@@ -45,7 +46,7 @@ def test_report__is_one_file_without_outside_addresses(audited: tuple[Digits, in
     assert all(one.startswith(("data:", "#")) or "arxiv" in one or "doi" in one for one in loaded), loaded
     assert "data:image/png;base64," in text
     assert "of 100 labels checked at random are wrong" in text
-    assert "more rows: noise rate within" in text
+    assert "more pictures: noise rate within" in text
     with pytest.raises(ExportRefusedError, match="exists"):
         report.write_report("digits", tmp_path / "report.html")
     with pytest.raises(NotFoundError, match="no dataset 'none'"):
@@ -70,16 +71,32 @@ def test_report__says_what_was_decided_and_nothing_on_open_suspects(audited: tup
     decisions.decide(1, first, "relabel", label=5, reviewer="ada")
     decisions.decide(1, second, "multiple", labels=[1, 2], reviewer="ada")
     text = report.report("digits")
-    assert re.findall("decided: ([^<]*)", text) == ["relabel → 5", "multiple → 1, 2"]
+    assert corrections_of(text)[:2] == ["5", "1, 2"], "the most suspicious first"
+    assert "decided:" not in text, "each picture once"
     draw = verify_truthfully(digits, 100)
     shown = [i for i in page.sample_id if i in draw.sample_ids and i not in (first, second)]
     assert shown
     # Blind verdicts were decided by people too.
-    decided = re.findall("decided: ([^<]*)", report.report("digits"))
-    assert len(decided) == 2 + len(shown)
+    text = report.report("digits")
     wrong = [i for i in shown if digits.is_wrong[i]]
-    truth = [f"relabel → {digits.true_labels[i]}" for i in wrong]
-    assert [one for one in decided[2:] if one.startswith("relabel")] == truth
+    assert re.findall("decided: ([^<]*)", text) == ["keep"] * (len(shown) - len(wrong))
+    assert corrections_of(text)[2 : 2 + len(wrong)] == [str(digits.true_labels[i]) for i in wrong]
+
+
+def corrections_of(text: str) -> list[str]:
+    """What the section of corrections says is right, in its order."""
+    section = text.split('aria-labelledby="corrections"')[1].split("</section>")[0]
+    assert section.count("<img") == section.count("<li")
+    return re.findall('<strong class="suggested">([^<]*)', section)
+
+
+def test_outlined__a_line_lies_around_the_pixels_and_not_on_them() -> None:
+    square, inside = np.full((1, 9, 9), 100, np.uint8), np.zeros((9, 9), np.bool_)
+    inside[4, 4] = True
+    drawn = report._outlined(square, Part(inside, "bar", "disc"))
+    assert drawn.shape == (3, 9, 9)
+    assert drawn[0, 4].tolist() == [100, 100, 0, 255, 100, 255, 0, 100, 100]
+    assert report._outlined(square, None) is square
 
 
 def test_titled__engines_go_by_their_titles(audited: tuple[Digits, int]) -> None:

@@ -16,6 +16,7 @@ from auditor.outputs.report_page import (
     MAX_MOVES,
     MAX_SUSPECTS,
     Conflict,
+    Correction,
     EngineLine,
     ReportInput,
     Suspect,
@@ -170,6 +171,18 @@ def test_report_html__the_share_and_what_waits_stand_first(digits_report):
     assert f"#{decided.sample_id} " in rest
     assert f"#{others[0].sample_id} " in head
     assert f"#{others[0].sample_id} " not in rest
+
+
+def test_report_html__what_was_found_wrong_comes_first_and_each_picture_once(digits_report):
+    seen = digits_report.suspects
+    found = [Correction(one.sample_id, NASTY, NASTY, "digit 3", one.image) for one in seen[:2]]
+    page = Page(report_html(replace(digits_report, corrections=found)))
+    assert sum(tag == "img" for tag, _ in page.tags) == len(seen)
+    head, rest = page.words().split("The worst that nobody decided on")
+    assert head.count(f"{NASTY} → digit 3") == 2
+    assert "29 more were found wrong." in head
+    assert f"#{seen[0].sample_id} " not in rest
+    assert f"#{seen[2].sample_id} " in rest
 
 
 def test_report_html__proofs_are_folded_and_what_they_prove_is_not(digits_report):

@@ -16,8 +16,8 @@ from PIL import Image
 from auditor import jobs
 from auditor.api import open_dataset
 from auditor.catalog import jobs as catalog_jobs
-from auditor.catalog import reading
-from auditor.catalog.db import session
+from auditor.catalog import reading, scores
+from auditor.catalog.db import ask, session
 from auditor.cli import kinds
 from auditor.cli.commands import cli
 from auditor.ground.errors import AuditFailedError, AuditorError, ExportRefusedError, ReviewError
@@ -163,8 +163,8 @@ def test_report__shows_the_masks_of_least_trust(audited_masks: Audited, tmp_path
     command("report", "shapes", "--out", str(tmp_path / "r.html"))
     text = (tmp_path / "r.html").read_text()
     assert f"#{WRONG[0]} images/{WRONG[0]:03d}.png" in text
-    assert "rather disc" in text
-    assert "decided: exclude" in text
+    assert '<strong class="suggested">disc</strong>' in text
+    assert '<strong class="suggested">excluded</strong>' in text
     assert "How many are wrong is not known" in text
 
 
@@ -231,6 +231,18 @@ def test_verify__right_and_wrong_masks_give_a_rate_and_promises(
     with (tmp_path / "out" / "masks.csv").open(newline="") as stream:
         actions = {int(row["sample_id"]): row["action"] for row in csv.DictReader(stream)}
     assert (actions[WRONG[0]], actions[WRONG[1]]) == ("relabel", "keep")
+
+
+def test_most_doubted__is_a_region_of_one_given_class(audited_masks: Audited) -> None:
+    dataset, audit = audited_masks.dataset, reading.audited("shapes")[1]
+    rows = KIND.rows(dataset, audit, ask(scores.page, audit, scores.SuspectFilter(only_issues=True)))
+    assert rows
+    for row in rows:
+        part = KIND.most_doubted(dataset, audit, row)
+        assert part is not None
+        given = np.asarray(results.given_masks(dataset)[row["sample_id"]])[part.pixels]
+        assert {dataset.class_names[label] for label in given} == {part.given}
+        assert part.suggested != part.given
 
 
 def test_statement__says_that_the_networks_err_where_most_masks_are_doubted(

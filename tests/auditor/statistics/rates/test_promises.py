@@ -289,7 +289,7 @@ def test_what_more_buys__tightens_and_is_never_wider_than_today():
         assert spans == sorted(spans, reverse=True)
         assert now.low <= more[0].rate_low <= more[0].rate_high <= now.high
         assert spans[-1] < spans[0]
-        assert "1,000 more rows: noise rate within" in more[-1].sentence
+        assert "1,000 more pictures: noise rate within" in more[-1].sentence
 
 
 def test_what_more_buys__drawn_labels_that_were_decided_meanwhile_still_wait():

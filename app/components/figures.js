@@ -112,7 +112,7 @@ function verdictButtons(bench) {
   const { keymap, item } = bench;
   const button = (id, text, action, tone = "", more = {}) => actionButton(keymap.shown(id), text, action, tone, more);
   const undo = button("undo", "Undo", () => bench.undo());
-  if (!bench.items.length) return bench.isAtEnd ? [undo] : [];
+  if (!bench.items.length) return bench.isAtEnd || bench.written.size ? [undo] : [];
   if (bench.mode === "cards" && bench.pairs.pair) return bench.pairs.buttons();
   const isOne = bench.mode === "card" && item;
   const says = {

@@ -173,6 +173,8 @@ def test_accept_page__leaves_the_selected_tiles_out(browser: Any, running: Serve
     tiles.nth(1).click(modifiers=["Control"])
     page.get_by_text("Take all but 1").wait_for(timeout=WAIT_MS)
     page.keyboard.press("p")  # on cards it is "later": here it does nothing
+    page.wait_for_timeout(500)
+    assert decisions() == {}
     page.keyboard.press("Shift+P")
     wait_until(lambda: set(decisions()) == samples - {left_out}, "every other tile of the page is decided")
     assert set(decisions().values()) == {"relabel"}

@@ -142,7 +142,9 @@ def every_screen() -> None:
             page.on("request", lambda request: asked.append(request.url))
             page.goto(f"http://127.0.0.1:{port}/", timeout=WAIT_MS)
             for screen in SCREENS:
-                page.get_by_role("link", name=screen, exact=True).click(timeout=WAIT_MS)
+                page.locator(".st-key-screens").get_by_role("link", name=screen, exact=True).click(
+                    timeout=WAIT_MS
+                )
                 page.wait_for_url(f"**/{screen.lower()}*", timeout=WAIT_MS)
                 settled(page)
             browser.close()

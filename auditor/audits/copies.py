@@ -10,6 +10,8 @@ pairs of these photographs whose hashes differ were looked at: each shows the sa
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +37,7 @@ COARSE = 0.8
 """The same difference of 4 x 4 blocks, unmoved: pairs above it are not looked at more closely."""
 PAIRS_A_STEP = 512
 MOST_KEPT = 2**29
-"""Bytes of pictures averaged down that are kept; of larger sets each is averaged for every pair that it is in."""
+"""Bytes of what every pair asks of its pictures; of larger sets it is found anew for every pair."""
 
 
 def find(images: NDArray[np.uint8], neighbours: NDArray[np.integer]) -> NDArray[np.int64]:
@@ -70,12 +72,12 @@ def candidates(neighbours: NDArray[np.integer]) -> NDArray[np.int64]:
 
 def agreeing(images: NDArray[np.uint8], pairs: NDArray[np.int64]) -> NDArray[np.int64]:
     """Those of the pairs (P, 2) whose pictures, of (N, C, H, W), agree when moved or mirrored."""
-    small = _reader(images, pairs)
+    pictures = _reader(images, pairs)
     errors = np.full(len(pairs), np.inf, dtype=np.float32)
     for start in range(0, len(pairs), PAIRS_A_STEP):
         part = slice(start, start + PAIRS_A_STEP)
-        left, right = (small(pairs[part, side]) for side in (0, 1))
-        errors[part] = least_difference(left, right)
+        left, right = (pictures(pairs[part, side]) for side in (0, 1))
+        errors[part] = _least_difference(left, right)
     is_rare = images.shape[1] == 3 and (errors <= LOOSE).sum() <= RARE * len(images)
     limit = LOOSE if is_rare else STRICT
     return pairs[errors <= limit]
@@ -86,19 +88,45 @@ def least_difference(left: NDArray[np.float32], right: NDArray[np.float32]) -> N
 
     Infinite where even blocks of them differ, or where a picture has no contrast.
     """
-    contrast = np.minimum(*(each.reshape(len(each), -1).std(axis=1) for each in (left, right)))
-    least = np.full(len(left), np.inf, dtype=np.float32)
-    mirrored = [right, right[..., ::-1]] if left.shape[1] == 3 else [right]
-    for other in mirrored:
-        near = np.flatnonzero((contrast > 1.0) & (_rms(_blocks(left) - _blocks(other)) <= COARSE * contrast))
+    return _least_difference(_Pictures.of(left), _Pictures.of(right))
+
+
+@dataclass(frozen=True)
+class _Pictures:
+    """P pictures: what every pair asks of each, and their pixels, which few pairs ask for."""
+
+    contrast: NDArray[np.float32]
+    """(P,) standard deviation."""
+    coarse: tuple[NDArray[np.float32], ...]
+    """Means of blocks of the pictures, and of coloured ones mirrored."""
+    pixels: Callable[[NDArray[np.int64]], NDArray[np.float32]]
+    """Of some of them, by place: (n,) -> (n, C, H, W), averaged down."""
+
+    @classmethod
+    def of(cls, pixels: NDArray[np.float32]) -> Self:
+        turned = [pixels, pixels[..., ::-1]] if pixels.shape[1] == 3 else [pixels]
+        contrast = pixels.reshape(len(pixels), -1).std(axis=1)
+        return cls(contrast, tuple(_blocks(each) for each in turned), lambda places: pixels[places])
+
+    def rows(self, index: NDArray[np.int64]) -> _Pictures:
+        coarse = tuple(each[index] for each in self.coarse)
+        return _Pictures(self.contrast[index], coarse, lambda places: self.pixels(index[places]))
+
+
+def _least_difference(left: _Pictures, right: _Pictures) -> NDArray[np.float32]:
+    contrast = np.minimum(left.contrast, right.contrast)
+    least = np.full(len(contrast), np.inf, dtype=np.float32)
+    for coarse, turn in zip(right.coarse, (1, -1), strict=False):
+        near = np.flatnonzero((contrast > 1.0) & (_rms(left.coarse[0] - coarse) <= COARSE * contrast))
         if not len(near):
             continue
-        down, across = (min(MOVES, (size - 1) // 4) for size in left.shape[2:])
-        height, width = left.shape[2] - 2 * down, left.shape[3] - 2 * across
-        middle = left[near][:, :, down : down + height, across : across + width]
+        fixed, other = left.pixels(near), right.pixels(near)[..., ::turn]
+        down, across = (min(MOVES, (size - 1) // 4) for size in fixed.shape[2:])
+        height, width = fixed.shape[2] - 2 * down, fixed.shape[3] - 2 * across
+        middle = fixed[:, :, down : down + height, across : across + width]
         for y in range(2 * down + 1):
             for x in range(2 * across + 1):
-                moved = other[near][:, :, y : y + height, x : x + width]
+                moved = other[:, :, y : y + height, x : x + width]
                 least[near] = np.minimum(least[near], _rms(middle - moved) / contrast[near])
     return least
 
@@ -128,16 +156,17 @@ def joined(group: NDArray[np.int64], pairs: NDArray[np.int64]) -> NDArray[np.int
     return found
 
 
-def _reader(
-    images: NDArray[np.uint8], pairs: NDArray[np.int64]
-) -> Callable[[NDArray[np.int64]], NDArray[np.float32]]:
-    """Gives rows (P,) of the images averaged down: (P, C, H, W) float32."""
-    kept_bytes = len(images) * _small(images[:1]).nbytes
+def _reader(images: NDArray[np.uint8], pairs: NDArray[np.int64]) -> Callable[[NDArray[np.int64]], _Pictures]:
+    """Gives rows (P,) of the images; each is looked at once where what is asked of all fits into memory."""
+    first = _Pictures.of(_small(images[:1]))
+    kept_bytes = len(images) * sum(each.nbytes for each in (first.contrast, *first.coarse))
     if len(images) > pairs.size or kept_bytes > MOST_KEPT:
-        return lambda rows: _small(images[rows])
+        return lambda rows: _Pictures.of(_small(images[rows]))
     steps = range(0, len(images), PAIRS_A_STEP)
-    whole = np.concatenate([_small(images[start : start + PAIRS_A_STEP]) for start in steps])
-    return lambda rows: whole[rows]
+    parts = [_Pictures.of(_small(images[start : start + PAIRS_A_STEP])) for start in steps]
+    coarse = tuple(map(np.concatenate, zip(*(part.coarse for part in parts), strict=True)))
+    contrast = np.concatenate([part.contrast for part in parts])
+    return _Pictures(contrast, coarse, lambda rows: _small(images[rows])).rows
 
 
 def _small(images: NDArray[np.uint8]) -> NDArray[np.float32]:

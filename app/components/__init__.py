@@ -129,6 +129,7 @@ def mask_bench(
     connection: dict[str, Any],
     audit_id: int,
     class_names: list[str],
+    colours: list[str],
     reviewer: str,
     items: list[dict[str, Any]],
     decisions: Sequence[str],
@@ -142,6 +143,7 @@ def mask_bench(
         connection: how to reach our routes.
         audit_id: whose ranking, doubt and suggestions are shown.
         class_names: the dataset's classes.
+        colours: of these, as ``#rrggbb``.
         reviewer: who decides.
         items: (sample, filepath, trust, weakest, decision), the most suspicious first.
         decisions: names of what can be decided on a mask.
@@ -155,6 +157,7 @@ def mask_bench(
             "connection": connection,
             "audit": audit_id,
             "classNames": class_names,
+            "colours": colours,
             "reviewer": reviewer,
             "items": items,
             "decisions": {name: words[name] for name in decisions},

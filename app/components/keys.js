@@ -90,7 +90,7 @@ class Keymap {
 // What is in which part of the list, by the names of actions and of keys; whatever else is a decision.
 const KEY_GROUPS = {
   Decide: [],
-  Look: ["large", "smooth", "lens", "alike", "engines", "colours", "doubt", "classes", "given", "suggested", "1 – 9"],
+  Look: ["large", "smooth", "lens", "alike", "engines", "colours", "doubt", "light", "given", "suggested", "1 – 9"],
   Move: ["grid", "cards", "back", "next", "← →", "?"],
 };
 const groupOf = (name) => Object.keys(KEY_GROUPS).find((group) => KEY_GROUPS[group].includes(name)) || "Decide";

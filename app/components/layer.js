@@ -24,11 +24,13 @@ const MOST_SHOWN = 200;
 const labelsOf = (classNames) => [...classNames.keys()].filter((label) => classNames[label] !== null);
 
 // ``likely``: labels that come first, the most likely in front. ``onNew``: called with a typed name that no class has.
-function showPicker(layer, classNames, title, onPick, { extra = null, likely = [], onNew = null } = {}) {
+// ``colours``: by label, that of the class in a mask.
+function showPicker(layer, classNames, title, onPick, { extra = null, likely = [], onNew = null, colours = null } = {}) {
   const list = el("div", { class: "classes" });
   const search = el("input", { type: "text", placeholder: "Type a part of its name", "aria-label": title });
   const order = [...likely, ...labelsOf(classNames).filter((label) => !likely.includes(label))].map((label) => {
-    const button = el("button", { class: "plain", text: classNames[label], title: classNames[label] });
+    const colour = colours ? { class: "plain of-class", style: `--colour:${colours[label]}` } : {};
+    const button = el("button", { class: "plain", text: classNames[label], title: classNames[label], ...colour });
     button.addEventListener("click", () => onPick(label, button));
     return button;
   });

@@ -2,26 +2,26 @@
 // taken or left; behind the last one the mask is decided.
 
 const MASK_ACTIONS = [
-  { id: "all", key: "a", text: "take this region and all that follow" },
-  { id: "rest", key: "k", text: "leave this region and all that follow" },
+  { id: "class", key: "l", text: "this region is another class: type a part of its name" },
+  { id: "all", key: "a", text: "change this region and all that follow" },
+  { id: "rest", key: "k", text: "keep this region and all that follow" },
   { id: "light", key: "h", text: "light on the region alone, or on the whole picture" },
-  { id: "given", key: "g", text: "show or hide the given outline" },
-  { id: "suggested", key: "s", text: "show or hide the suggested outline" },
+  { id: "given", key: "g", text: "show or hide the given classes in their colours" },
+  { id: "suggested", key: "s", text: "show or hide the suggested classes in their colours" },
   { id: "doubt", key: "d", text: "show or hide doubt, in red" },
-  { id: "classes", key: "l", text: "show or hide the given classes in their colours" },
   { id: "back", key: "b", text: "the mask before" },
   { id: "next", key: "f", text: "the next mask, undecided" },
   { id: "undo", key: "z", text: "undo: the region before, or your last mask" },
 ];
 const MASK_FIXED = [["1 – 9", "bring the region with that number into view"], ["?", "this list"]];
-const MASK_LAYERS = ["classes", "doubt", "given", "suggested"];
+const MASK_LAYERS = ["given", "suggested", "doubt"];
 const CLOSE = 2; // sides of a region's box that its close-up shows
 const LEAST_CLOSE = 24; // and pixels, at least
 const ROOM = 0.08; // of the picture's height, for the words above a region
 
 class MaskBench {
   constructor(root) {
-    this.shown = { given: false, suggested: false, doubt: false, classes: false };
+    this.shown = { given: false, suggested: false, doubt: false };
     this.isLit = true; // the region in view alone
     this.notice = new Notice();
     this.stage = el("div", { class: "stage" });
@@ -72,8 +72,9 @@ class MaskBench {
       if (item !== this.item) return;
       this.card = card;
       item.decision = card.decision;
-      // By number of a region: whether its suggestion is taken.
-      this.said = new Map(card.taken ? card.regions.map(({ number }) => [number, card.taken.includes(number)]) : []);
+      // By number of a region the class that it changes to; null where it is kept.
+      const { taken } = card;
+      this.said = new Map(taken ? card.regions.map(({ number, suggested }) => [number, number in taken ? taken[number] ?? suggested : null]) : []);
       this.region = card.regions[0];
       this.draw();
     } catch (error) {
@@ -90,15 +91,16 @@ class MaskBench {
       el("img", { class: `over ${name}`, src: this.layerOf(item.sample, name), alt: "", hidden: !this.shown[name], loading: this.shown[name] ? null : "lazy", "data-layer": name }));
     if (this.region && this.isLit) layers.unshift(el("img", { class: "over light", src: this.light(this.region), alt: "", decoding: "sync" }));
     const isInView = (one) => one === this.region;
-    const pair = (one) => [
-      el("span", { class: "given", text: names[one.given] }), el("span", { text: " → " }), el("span", { class: "suggested", text: names[one.suggested] }),
-    ];
-    const stands = (one) => (this.said.has(one.number) ? (this.said.get(one.number) ? "changed" : "kept") : "");
+    const pair = (one) => [this.named(one.given, "given"), el("span", { text: " → " }), this.named(one.suggested, "suggested")];
+    const stands = ({ number, suggested }) => {
+      const label = this.said.get(number);
+      return label === undefined ? "" : label === null ? "kept" : label === suggested ? "changed" : names[label];
+    };
     // Where one region is in the light the others are found by their rows.
     const boxes = card.regions.filter((one) => isInView(one) || !this.isLit).map((one) => {
       const { number, box: [x1, y1, x2, y2], given, suggested } = one;
       return el("button", {
-        class: `region ${stands(one)} ${isInView(one) ? "in-view" : ""} ${this.isLit ? "lit" : ""} ${y1 < ROOM ? "high" : ""} ${x1 > 0.5 ? "far" : ""}`,
+        class: `region ${this.said.has(one.number) ? "said" : ""} ${isInView(one) ? "in-view" : ""} ${this.isLit ? "lit" : ""} ${y1 < ROOM ? "high" : ""} ${x1 > 0.5 ? "far" : ""}`,
         style: `left:${100 * x1}%;top:${100 * y1}%;width:${100 * (x2 - x1)}%;height:${100 * (y2 - y1)}%`,
         title: `${names[given]} → ${names[suggested]}`, "aria-label": `${names[given]} → ${names[suggested]}`,
         tabindex: "-1", // its row beside the picture takes the focus
@@ -111,8 +113,8 @@ class MaskBench {
         el("span", { class: "pair", title: `doubt ${percent(one.doubt)}, ${percent(one.share)} of the image` }, pair(one)),
         el("span", { class: "stands", text: stands(one) }),
       ]));
-    const legend = el("ul", { class: "legend", "aria-label": "Classes of this mask", hidden: !this.shown.classes }, card.classes.map(({ label, colour }) =>
-      el("li", {}, [el("i", { style: `background:${colour}` }), el("span", { text: names[label] })])));
+    const there = this.shown.suggested ? [...new Set([...card.classes, ...card.regions.map(({ suggested }) => suggested)])] : card.classes;
+    const legend = el("ul", { class: "legend", "aria-label": "Classes of this mask" }, there.map((label) => el("li", {}, this.named(label))));
     const button = (id, text, action, tone = "") => actionButton(this.keymap.shown(id), text, action, tone, { title: text });
     const of = card.regions.length;
     const texts = of ? { relabel: `Change to ${names[this.region.suggested]}`, keep: `Keep ${names[this.region.given]}` } : {};
@@ -123,6 +125,8 @@ class MaskBench {
     const whole = of ? [button("light", this.isLit ? "Whole picture" : "Only this region", () => this.show("light"))] : [];
     const toggle = (name) => actionButton(this.keymap.shown(name), name[0].toUpperCase() + name.slice(1), () => this.show(name), `layer-${name}`, { "aria-pressed": String(this.shown[name]), title: MASK_ACTIONS.find(({ id }) => id === name).text });
     const layersOf = [...whole, ...MASK_LAYERS.map(toggle)];
+    const other = of ? [button("class", "Other class", () => this.pickClass())] : [];
+    const others = [...decided.filter((one) => !isLarge(one)).map(verdict), ...rest];
     const narrow = isNarrow(this.box);
     const count = this.data.items.filter(({ decision }) => decision).length;
     const standing = item.decision ? `${this.data.decisions[item.decision]?.words || item.decision} by ${card.reviewer || this.data.reviewer}` : "";
@@ -141,7 +145,7 @@ class MaskBench {
     ]));
     this.actions.replaceChildren(...toolbar(
       this.box, decided.filter(isLarge).map(verdict),
-      [...decided.filter((one) => !isLarge(one)).map(verdict), ...rest, ...(narrow ? layersOf : [])],
+      [...other, ...(narrow ? [...others, ...layersOf] : [menu("More", others)])],
       [
         button("back", "Back", () => this.go(-1)), button("next", "Next", () => this.go(1)), button("undo", "Undo", () => this.undo()),
         actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys" }),
@@ -161,7 +165,21 @@ class MaskBench {
 
   asked(names) {
     const { given, suggested } = this.region;
-    return [el("span", { text: "Is this " }), el("span", { class: "given", text: names[given] }), el("span", { text: " or " }), el("span", { class: "suggested", text: names[suggested] }), el("span", { text: "?" })];
+    return [el("span", { text: "Is this " }), this.named(given, "given"), el("span", { text: " or " }), this.named(suggested, "suggested"), el("span", { text: "?" })];
+  }
+
+  // A class beside its colour in the mask.
+  named(label, kind = "") {
+    return el("span", { class: `of-class ${kind}`, style: `--colour:${this.data.colours[label]}`, text: this.data.classNames[label] });
+  }
+
+  pickClass() {
+    if (!this.region || this.isSending) return;
+    const { given, suggested, number } = this.region;
+    showPicker(this.layer, this.data.classNames, "Which class is this region?", (label) => {
+      hideLayer(this.layer);
+      if (this.region?.number === number) this.say(label === given ? null : label);
+    }, { likely: [suggested, given], colours: this.data.colours });
   }
 
   // A region close up; what lies over the photo is of its shape.
@@ -187,26 +205,27 @@ class MaskBench {
     this.draw();
   }
 
-  // The region in view is taken or left; the next one that nothing is said of comes, or the mask is decided.
-  say(isTaken) {
-    this.said.set(this.region.number, isTaken);
+  // The region in view becomes a class, or (null) is kept; the next one that nothing is said of comes, or the mask is
+  // decided.
+  say(label) {
+    this.said.set(this.region.number, label);
     const { regions } = this.card;
     const from = regions.indexOf(this.region);
     const open = [...regions.slice(from), ...regions.slice(0, from)].find(({ number }) => !this.said.has(number));
     if (open) this.look(open.number);
-    else this.send([...this.said.values()].some(Boolean) ? "relabel" : "keep");
+    else this.send([...this.said.values()].some((one) => one !== null) ? "relabel" : "keep");
   }
 
   rest(isTaken) {
     if (!this.region || !this.card || this.isSending) return; // a key that comes late is for no region of the next mask
-    for (const { number } of this.card.regions) if (!this.said.has(number)) this.said.set(number, isTaken);
-    this.say(isTaken);
+    for (const { number, suggested } of this.card.regions) if (!this.said.has(number)) this.said.set(number, isTaken ? suggested : null);
+    this.say(isTaken ? this.region.suggested : null);
   }
 
   decide(decision) {
     if (!this.card || this.isSending) return;
     const isOfRegion = this.region && ["relabel", "keep"].includes(decision);
-    if (isOfRegion) this.say(decision === "relabel");
+    if (isOfRegion) this.say(decision === "relabel" ? this.region.suggested : null);
     else if (decision !== "relabel") this.send(decision);
   }
 
@@ -217,6 +236,8 @@ class MaskBench {
   show(name) {
     if (name === "light") this.isLit = !this.isLit;
     else this.shown[name] = !this.shown[name];
+    const over = { given: "suggested", suggested: "given" }[name]; // one mask over the photo, the other in its place
+    if (over && this.shown[name]) this.shown[over] = false;
     this.draw();
   }
 
@@ -229,9 +250,10 @@ class MaskBench {
     const { item } = this;
     this.isSending = true;
     const { dataset } = this.data.connection;
-    const labels = decision === "relabel" ? [...this.said].filter(([, isTaken]) => isTaken).map(([number]) => number).sort((a, b) => a - b) : null;
+    const taken = decision === "relabel" ? [...this.said].filter(([, label]) => label !== null) : null;
+    const said = taken && { labels: taken.map(([number]) => number), classes: Object.fromEntries(taken) };
     try {
-      const kept = await this.server.post("mask-verdict", { dataset, audit: this.data.audit, sample: item.sample, decision, labels, reviewer: this.data.reviewer });
+      const kept = await this.server.post("mask-verdict", { dataset, audit: this.data.audit, sample: item.sample, decision, ...said, reviewer: this.data.reviewer });
       this.isSending = false; // the next mask is not decided before its card is here
       item.decision = kept.decision;
       this.notice.tell("");
@@ -275,7 +297,7 @@ class MaskBench {
     if (!this.card || this.box.offsetParent === null || keyOfLayer(this.layer, event) || event.repeat) return;
     const key = event.key.toLowerCase();
     const id = this.keymap.idOf(key, event.shiftKey);
-    const others = { back: () => this.go(-1), next: () => this.go(1), undo: () => this.undo(), all: () => this.rest(true), rest: () => this.rest(false) };
+    const others = { back: () => this.go(-1), next: () => this.go(1), undo: () => this.undo(), all: () => this.rest(true), rest: () => this.rest(false), class: () => this.pickClass() };
     if (key === "?") this.help();
     else if (/^[1-9]$/.test(key) && !this.keymap.isOff) this.look(this.card.regions[Number(key) - 1]?.number);
     else if (MASK_LAYERS.includes(id) || id === "light") this.show(id);

@@ -11,7 +11,7 @@ import streamlit as st
 
 from app import components
 from app.panels import downloads, judging, random_looks
-from app.server import CLASSES, GIVEN, colours_of
+from app.server import GIVEN, OUTLINES, colour, colours_of
 from app.session import readers, sign_in, state
 from app.session.access import OWNER
 from app.session.failures import shown
@@ -40,6 +40,7 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
         connection=readers.connection(dataset),
         audit_id=audit.id,
         class_names=dataset.class_names,
+        colours=[colour(label) for label in range(len(dataset.class_names))],
         reviewer=reviewer,
         first=state.asked_sample(dataset),
         items=[
@@ -66,8 +67,8 @@ def asked(dataset: Dataset, audit: Audit, sample_id: int) -> dict[str, Any]:
     sample = ask(datasets.sample, dataset.id, sample_id)
     return {
         "question": "Are the outlines and their classes right?",
-        "layers": [f"mask/{audit.id}/{sample_id}/{GIVEN}.png"],
-        "colours": f"mask/{audit.id}/{sample_id}/{CLASSES}.png",
+        "layers": [f"mask/{audit.id}/{sample_id}/{OUTLINES}.png"],
+        "colours": f"mask/{audit.id}/{sample_id}/{GIVEN}.png",
         "legend": [
             {"name": dataset.class_names[label], "colour": colour}
             for label, colour in colours_of(dataset, sample_id)

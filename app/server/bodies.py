@@ -125,6 +125,8 @@ class MaskVerdict(Verdict):
     """A decision on a mask; ``labels`` are numbers of regions of that audit."""
 
     audit: Place
+    classes: dict[int, Place] | None = None
+    """By number of such a region what it is, where it is not what is suggested."""
 
 
 class BlindUndo(Body):

@@ -19,6 +19,7 @@ from auditor.ground.errors import NotFoundError
 from auditor.ground.vocabulary import SEGMENTATION
 from auditor.labels.masks import (
     Region,
+    classes_of,
     decide,
     given_masks,
     is_only_wrong,
@@ -32,15 +33,19 @@ from auditor.pictures.decoding import placed
 from auditor.pictures.masks import IGNORED
 from auditor.review import decisions, schema
 
-GIVEN, SUGGESTED, DOUBT, CLASSES = "given", "suggested", "doubt", "classes"
-LAYERS = (GIVEN, SUGGESTED, DOUBT, CLASSES)
+OUTLINES, GIVEN, SUGGESTED, DOUBT = "outlines", "given", "suggested", "doubt"
+LAYERS = (OUTLINES, GIVEN, SUGGESTED, DOUBT)
 COLOURS = {GIVEN: (255, 140, 0), SUGGESTED: (0, 170, 255), DOUBT: (230, 0, 60)}
 """Given is orange and suggested is blue, as on every screen; doubt is red."""
 OF_CLASSES = np.array(
-    [[255 * part for part in colorsys.hls_to_rgb(0.618 * label % 1, 0.5, 0.75)] for label in range(256)],
+    [
+        [255 * part for part in colorsys.hls_to_rgb(0.07 + 0.84 * (0.618 * label % 1), 0.5, 0.75)]
+        for label in range(256)
+    ],
     np.uint8,
 )
-"""(256, 3) a colour for each class of a mask: hues a golden section apart, so that neighbours differ most."""
+"""(256, 3) a colour for each class of a mask: hues a golden section apart, so that neighbours differ most; none is
+the red of doubt."""
 REGION = "region-"
 """Before the number of a region: a veil lies over all but that one."""
 VEIL, EDGE = (40, 46, 56, 64), (255, 255, 255, 255)
@@ -55,8 +60,8 @@ MOST_ALPHA = 102
 
 
 def layer(audit_id: int, sample_id: int, name: str) -> bytes:
-    """A transparent PNG of the shape of the picture: outlines of the given or suggested classes, doubt in red, the
-    given classes in their colours, or, of ``region-3``, a veil over all but that region.
+    """A transparent PNG of the shape of the picture: outlines of the given classes, the given or the suggested
+    classes in their colours, doubt in red, or, of ``region-3``, a veil over all but that region.
 
     Raises:
         NotFoundError: no such audit, sample or layer.
@@ -69,20 +74,19 @@ def layer(audit_id: int, sample_id: int, name: str) -> bytes:
     if name == DOUBT:
         heat = _inner(np.asarray(found.doubt[sample_id]), sample)
         alpha = np.where(given == IGNORED, 0, heat.astype(np.float32) / 255 * MOST_ALPHA)
-    elif name == CLASSES:
+        colours = COLOURS[DOUBT]
+    elif name in (GIVEN, SUGGESTED):
         alpha = np.where(given == IGNORED, 0, MOST_ALPHA)
-    elif name in LAYERS:
-        suggested = _inner(np.asarray(found.suggested[sample_id]), sample)
-        times = max(1, -(-DRAWN_SIDE // max(given.shape)))
-        given, suggested = (_larger(one, times) for one in (given, suggested))
-        lines = _near(_outline(given if name == GIVEN else suggested), 1)
-        if name == SUGGESTED:  # only where it is another one
-            lines &= _near(given != suggested, times)
-        alpha = np.where(lines, 255, 0)
+        colours = OF_CLASSES[
+            given if name == GIVEN else _inner(np.asarray(found.suggested[sample_id]), sample)
+        ]
+    elif name == OUTLINES:
+        lines = _near(_outline(_larger(given, max(1, -(-DRAWN_SIDE // max(given.shape))))), 1)
+        alpha, colours = np.where(lines, 255, 0), COLOURS[GIVEN]
     else:
         raise NotFoundError(f"There is no layer {name!r}; there are {', '.join(LAYERS)}.")
     pixels = np.zeros((*alpha.shape, 4), np.uint8)
-    pixels[..., :3], pixels[..., 3] = OF_CLASSES[given] if name == CLASSES else COLOURS[name], alpha
+    pixels[..., :3], pixels[..., 3] = colours, alpha
     return _png(pixels)
 
 
@@ -137,7 +141,7 @@ def _at(mask: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
 
 def card(payload: Mapping[str, Any]) -> dict[str, Any]:
     """The doubtful regions of one mask, those of most doubt first, with their boxes as shares of the picture, the
-    reason in words, its classes with their colours, and the decision that counts.
+    reason in words, the classes that it was given, and the decision that counts.
     """
     body = schema.read(bodies.Card, payload)
     dataset, sample = _sample(body.audit, body.sample)
@@ -166,10 +170,10 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
         "height": sample.original_height,
         "light": lights(grey, (0, 0, 1, 1)),
         "regions": rows,
-        "classes": [{"label": label, "colour": colour} for label, colour in colours_of(dataset, body.sample)],
+        "classes": [label for label, _ in colours_of(dataset, body.sample)],
         "decision": None if row is None else row.decision,
         "reviewer": None if row is None else row.reviewer,
-        "taken": list(row.labels or []) if row is not None and is_of_this else None,
+        "taken": classes_of(row.labels or []) if row is not None and is_of_this else None,
     }
 
 
@@ -190,7 +194,12 @@ def colours_of(dataset: Dataset, sample_id: int) -> list[tuple[int, str]]:
     """(class, its colour as ``#rrggbb``) of the classes that a mask was given."""
     given = np.asarray(given_masks(dataset)[sample_id])
     found = np.unique(given[given != IGNORED]).tolist()
-    return [(label, "#" + OF_CLASSES[label].tobytes().hex()) for label in found]
+    return [(label, colour(label)) for label in found]
+
+
+def colour(label: int) -> str:
+    """The colour of a class as ``#rrggbb``."""
+    return "#" + OF_CLASSES[label].tobytes().hex()
 
 
 def strongest_first(regions: Sequence[Region]) -> list[Region]:
@@ -199,13 +208,14 @@ def strongest_first(regions: Sequence[Region]) -> list[Region]:
 
 
 def record(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep a decision on a mask; ``labels`` are the numbers of the regions that are taken, None = all."""
+    """Keep a decision on a mask; ``labels`` are the numbers of the regions that change, None = all."""
     said = schema.read(bodies.MaskVerdict, payload)
     decision, taken = decide(
         said.dataset,
         said.sample,
         said.decision,
         regions=said.labels,
+        classes=said.classes,
         audit_id=said.audit,
         reviewer=said.reviewer,
     )

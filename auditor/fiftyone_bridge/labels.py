@@ -21,7 +21,7 @@ from auditor.catalog.db import ask
 from auditor.catalog.records import Dataset, Review
 from auditor.ground.numbers import number_text, read_number
 from auditor.ground.vocabulary import EXCLUDING, KEEP, REGRESSION, RELABEL, SEGMENTATION
-from auditor.labels.masks import given_masks, mask_verdicts, regions_of
+from auditor.labels.masks import changed, given_masks, in_words, mask_verdicts, regions_of
 from auditor.pictures.decoding import placed
 from auditor.results import arrays
 
@@ -240,9 +240,8 @@ class MaskLabels(Labels):
         mask = np.array(given_masks(self.dataset)[sample_id])
         if found[3] is not None:
             taken = self.known[text][1]  # type: ignore[index]
-            for region in regions_of(self.dataset, audit_id, sample_id):
-                if region.number in taken:
-                    mask[region.pixels] = region.suggested
+            for region in changed(self.dataset, audit_id, sample_id, taken):
+                mask[region.pixels] = region.suggested
         return self._inner(mask, sample_id)
 
     def given(self, dataset_id: int) -> list[str | None]:
@@ -287,7 +286,7 @@ class MaskLabels(Labels):
     def of_value(self, value: Value) -> str:
         """Return what is taken, in words."""
         assert isinstance(value, tuple)
-        return f"regions {', '.join(map(str, value[1]))} of audit {value[0]}"
+        return f"regions {', '.join(in_words(self.dataset, value[1]))} of audit {value[0]}"
 
     def value(self, row: Review) -> Value | None:
         """Return what a decision takes."""

@@ -115,14 +115,17 @@ def test_masks__from_the_import_to_cleaned_pngs(
     assert close_up["width"] > 0.3 * photo["width"]
     page.locator("[data-layer=doubt]").wait_for(state="hidden", timeout=WAIT_MS)
     page.keyboard.press("d")
-    page.keyboard.press("l")
+    page.keyboard.press("g")
     page.locator("[data-layer=doubt]").wait_for(timeout=WAIT_MS)
     page.get_by_role("list", name="Classes of this mask").wait_for(timeout=WAIT_MS)
-    photo, classes = (page.locator(one).bounding_box() for one in (".layers", "img.over.classes"))
+    photo, classes = (page.locator(one).bounding_box() for one in (".layers", "img.over.given"))
     assert photo == classes, "the classes lie elsewhere than the photo"
     assert findings_at_every_size(page, "masks-of-shapes", artifacts) == []
     regions = deciding.regions_of(dataset, audit_id, first)
-    page.keyboard.press("w")  # only the largest is taken
+    page.keyboard.press("l")  # only the largest is changed, to a class that nobody suggested
+    search = page.get_by_role("textbox", name="Which class is this region?")
+    search.fill(dataset.class_names[2])
+    search.press("Enter")
     if len(regions) > 1:
         page.keyboard.press("k")
     page.locator(f"[data-testid=mask]:not([data-sample='{first}'])").wait_for(timeout=WAIT_MS)
@@ -142,4 +145,5 @@ def test_masks__from_the_import_to_cleaned_pngs(
         other = packed.read(f"masks/{second:03d}.png")
     before = np.asarray(Image.open(source / f"masks/{first:03d}.png"))
     assert ((before != after) == regions[0].pixels).all()
+    assert (after[regions[0].pixels] == 2).all()
     assert other == (source / f"masks/{second:03d}.png").read_bytes()

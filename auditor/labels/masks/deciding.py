@@ -1,12 +1,14 @@
 """What people decide about masks, in the one log of decisions.
 
-``relabel`` of a mask takes the suggestion of the audit that the row names: the regions that ``labels`` numbers.
+``relabel`` of a mask changes regions of the audit that the row names. ``labels`` has the number of each that takes
+its suggestion; of one for which a person named another class, ``NAMED`` times one more than that class is added.
 ``keep``, ``exclude`` and ``unsure`` are as for classes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,9 @@ from auditor.labels.masks.results import given_masks, mask_verdicts
 from auditor.pictures.masks import IGNORED
 from auditor.review import decisions, verifying
 
+NAMED = 1_000
+"""More than there are regions of a mask."""
+
 
 def decide(
     dataset_id: int,
@@ -30,24 +35,27 @@ def decide(
     audit_id: int,
     reviewer: str,
     regions: Sequence[int] | None = None,
+    classes: Mapping[int, int] | None = None,
 ) -> tuple[str, list[int] | None]:
-    """Record one decision (``decisions.decide``); returns it and the regions that are taken.
+    """Record one decision (``decisions.decide``); returns it and the ``labels`` that it keeps.
 
-    ``regions``: numbers of those whose suggestion is taken, as ``regions_of`` lists them; None = all. Who takes
-    none keeps the mask.
+    ``regions``: numbers of those that change, as ``regions_of`` lists them; None = all. Who changes none keeps the
+    mask. ``classes``: by number of such a region what it is, where it is not what is suggested.
 
     Raises:
-        ReviewError: an unknown decision or region, or no reviewer.
+        ReviewError: an unknown decision, region or class, or no reviewer.
         NotFoundError: no such sample or finished audit.
     """
     dataset = ask(datasets.by_id, dataset_id)
     ask(audits.require_finished, dataset, audit_id)
     taken = None
     if decision == RELABEL:
-        there = [one.number for one in regions_of(dataset, audit_id, sample_id)]
-        taken = sorted(set(there if regions is None else regions)) or None
-        if unknown := set(taken or ()) - set(there):
+        there = {one.number: one.suggested for one in regions_of(dataset, audit_id, sample_id)}
+        chosen = set(there if regions is None else regions)
+        if unknown := chosen - set(there):
             raise ReviewError(f"Sample {sample_id} has no region {min(unknown)}; it has {len(there)}.")
+        named = {one: label for one, label in (classes or {}).items() if label != there.get(one)}
+        taken = sorted(one + NAMED * (1 + named.get(one, -1)) for one in chosen) or None
         decision = decision if taken else KEEP
     decisions.decide(dataset_id, sample_id, decision, labels=taken, audit_id=audit_id, reviewer=reviewer)
     return decision, taken
@@ -67,11 +75,35 @@ def regions_of(dataset: Dataset, audit_id: int, sample_id: int) -> list[pixels.R
 
 
 def changes(dataset: Dataset, row: Review) -> list[pixels.Region]:
-    """The regions of a mask that a decision changes; none unless it takes a suggestion."""
+    """The regions of a mask that a decision changes; what is ``suggested`` of each is what a person said."""
     if row.decision != RELABEL or row.audit_id is None:
         return []
-    taken = set(row.labels or [])
-    return [one for one in regions_of(dataset, row.audit_id, row.sample_id) if one.number in taken]
+    return changed(dataset, row.audit_id, row.sample_id, row.labels or [])
+
+
+def changed(dataset: Dataset, audit_id: int, sample_id: int, labels: Sequence[int]) -> list[pixels.Region]:
+    """The regions that the ``labels`` of a decision change, see ``changes``."""
+    said = classes_of(labels)
+    there = [one for one in regions_of(dataset, audit_id, sample_id) if one.number in said]
+    named = [said[one.number] for one in there]
+    return [
+        one if label is None else replace(one, suggested=label)
+        for one, label in zip(there, named, strict=True)
+    ]
+
+
+def classes_of(labels: Sequence[int]) -> dict[int, int | None]:
+    """By number of a region the class that a person named for it; None where the suggestion was taken."""
+    return {one % NAMED: one // NAMED - 1 if one // NAMED else None for one in labels}
+
+
+def in_words(dataset: Dataset, labels: Sequence[int]) -> list[str]:
+    """Of each region its number, and the class that a person named, as ``3=tree``."""
+    names = dataset.class_names
+    return [
+        str(number) if label is None else f"{number}={names[label]}"
+        for number, label in classes_of(labels).items()
+    ]
 
 
 def is_only_wrong(row: Review) -> bool:

@@ -25,7 +25,7 @@ from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.tables import quoted
 from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL
 from auditor.ground.wording import plural
-from auditor.labels.masks.deciding import changes, is_only_wrong
+from auditor.labels.masks.deciding import changes, in_words, is_only_wrong
 from auditor.pictures import coco, masks
 from auditor.pictures.decoding import ImageError
 from auditor.pictures.sources import UnreadableError, read_bytes, split_lists, split_turn
@@ -106,7 +106,7 @@ def _write(dataset: Dataset, sample: Sample, row: Review | None, folder: Path) -
     said = {
         "action": row.decision if row is not None and is_changed else KEEP,
         "review_decision": "" if row is None else row.decision,
-        "regions_taken": "" if row is None else "|".join(map(str, row.labels or [])),
+        "regions_taken": "" if row is None else "|".join(in_words(dataset, row.labels or [])),
         "changed_pixels": 0,
         "reviewer": "" if row is None else row.reviewer,
         "reviewed_at": "" if row is None else row.created_at.isoformat(),

@@ -23,7 +23,7 @@ from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL, SEGMENTATION, UNSU
 from auditor.ground.wording import plural
 from auditor.kind import Part, Said, Suspects
 from auditor.labels.masks import exporting, pixels
-from auditor.labels.masks.deciding import masks_to_train_on, regions_of
+from auditor.labels.masks.deciding import classes_of, masks_to_train_on, regions_of
 from auditor.labels.masks.results import given_masks, mask_verdicts, masks_file, masks_of_engines
 from auditor.labels.others import Others
 from auditor.pictures.masks import IGNORED
@@ -60,11 +60,14 @@ class Masks(Others):
     no_verdict = "neither right nor wrong"
 
     def checked(self, new: NewReview, dataset: Dataset, sample: Sample) -> NewReview:
-        """Check that regions are taken."""
+        """Check that regions are taken, and that there are the classes that were named for them."""
         new = super().checked(new, dataset, sample)
         if new.decision == RELABEL and (not new.labels or new.audit_id is None):
             what = f"relabel of sample {new.sample_id}"
             raise ReviewError(f"{what} needs regions that an audit doubts; take them on the page Masks.")
+        for number, label in classes_of(new.labels or []).items():
+            if label is not None and not 0 <= label < len(dataset.class_names):
+                raise ReviewError(f"Region {number} of sample {new.sample_id}: there is no class {label}.")
         return new
 
     def given_text(self, dataset: Dataset, sample: Sample) -> str:

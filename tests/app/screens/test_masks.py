@@ -35,8 +35,8 @@ def test_masks__a_random_sample_is_judged_without_a_suggestion(audited_masks: Au
     item = asked["items"][0]
     assert (item["sample"], item["draw"]) == (first, draw)
     assert [layer.split("/")[-1] for layer in [*item["layers"], item["colours"]]] == [
+        "outlines.png",
         "given.png",
-        "classes.png",
     ]
     assert {one["name"] for one in item["legend"]} <= set(dataset.class_names)
     assert len({one["colour"] for one in item["legend"]}) == len(item["legend"]) > 0

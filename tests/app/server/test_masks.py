@@ -16,7 +16,9 @@ from auditor.review import decisions
 from tests.masked import WRONG, Audited
 
 
-def verdict(audited: Audited, decision: str, labels: list[int] | None = None) -> dict[str, object]:
+def verdict(
+    audited: Audited, decision: str, labels: list[int] | None = None, classes: dict[int, int] | None = None
+) -> dict[str, object]:
     return masks.record(
         {
             "dataset": audited.dataset.id,
@@ -24,6 +26,7 @@ def verdict(audited: Audited, decision: str, labels: list[int] | None = None) ->
             "sample": WRONG[0],
             "decision": decision,
             "labels": labels,
+            "classes": classes,
             "reviewer": "ada",
         }
     )
@@ -40,13 +43,24 @@ def test_card__names_regions_with_boxes_and_what_was_taken(audited_masks: Audite
     assert 0 <= left < right <= 1
     assert 0 <= top < bottom <= 1
     assert verdict(audited_masks, "relabel", [1]) == {"decision": "relabel", "taken": [1]}
-    assert masks.card(asked)["taken"] == [1]
+    assert masks.card(asked)["taken"] == {1: None}
     assert verdict(audited_masks, "relabel", []) == {"decision": "keep", "taken": None}
     assert masks.undo({"audit": audited_masks.audit_id, "reviewer": "ada"}) == {"sample": WRONG[0]}
     assert decisions.outcomes(audited_masks.dataset.id)[WRONG[0]].labels == [1]
 
 
-def test_layer__shows_doubt_where_the_mask_is_wrong_and_outlines_the_suggestion(
+def test_record__a_region_is_another_class_than_the_suggested_one(audited_masks: Audited) -> None:
+    asked = {"audit": audited_masks.audit_id, "sample": WRONG[0]}
+    assert verdict(audited_masks, "relabel", [1], {1: 2})["decision"] == "relabel"
+    assert masks.card(asked)["taken"] == {1: 2}
+    assert verdict(audited_masks, "relabel", [1], {1: 1})["taken"] == [1], "the suggested one"
+    masks.undo({"audit": audited_masks.audit_id, "reviewer": "ada"})
+    assert masks.card(asked)["taken"] == {1: 2}
+    with pytest.raises(ReviewError, match=f"Region 1 of sample {WRONG[0]}: there is no class 3"):
+        verdict(audited_masks, "relabel", [1], {1: 3})
+
+
+def test_layer__shows_doubt_where_the_mask_is_wrong_and_both_masks_in_the_colours_of_their_classes(
     audited_masks: Audited,
 ) -> None:
     audit_id, sample = audited_masks.audit_id, WRONG[0]
@@ -59,12 +73,17 @@ def test_layer__shows_doubt_where_the_mask_is_wrong_and_outlines_the_suggestion(
     doubt = alpha("doubt").astype(float)
     assert doubt.shape == (32, 32)
     assert doubt[wrong].mean() > 3 * doubt[~wrong].mean()
-    lines = alpha("suggested")
+    lines = alpha("outlines")
     assert lines.shape[0] >= 700
     assert lines.any()
-    far = ~wrong.repeat(lines.shape[0] // 32, 0).repeat(lines.shape[1] // 32, 1)
-    assert (lines[far] > 0).mean() < (lines[~far] > 0).mean()
-    assert alpha("given").any()
+    given, suggested = (
+        np.asarray(Image.open(io.BytesIO(masks.layer(audit_id, sample, name))))
+        for name in ("given", "suggested")
+    )
+    assert ((given != suggested).any(-1) == wrong).all()
+    for one in regions:
+        for layer, label in ((given, one.given), (suggested, one.suggested)):
+            assert {f"#{bytes(pixel[:3]).hex()}" for pixel in layer[one.pixels]} == {masks.colour(label)}
     for one in regions:
         veil = alpha(f"region-{one.number}")
         times = veil.shape[0] // 32
@@ -74,7 +93,9 @@ def test_layer__shows_doubt_where_the_mask_is_wrong_and_outlines_the_suggestion(
 
 
 def test_layer_and_record__refuse_what_they_do_not_know(audited_masks: Audited) -> None:
-    with pytest.raises(NotFoundError, match="There is no layer 'x'; there are given, suggested, doubt"):
+    with pytest.raises(
+        NotFoundError, match="There is no layer 'x'; there are outlines, given, suggested, doubt"
+    ):
         masks.layer(audited_masks.audit_id, 0, "x")
     with pytest.raises(NotFoundError, match="Sample 0 has no region '99'; it has "):
         masks.layer(audited_masks.audit_id, 0, "region-99")

@@ -75,6 +75,29 @@ def test_decide__takes_regions_and_the_next_audit_trains_on_them(audited_masks: 
     assert set(decisions.outcomes(audited_masks.dataset.id)) == set(WRONG)
 
 
+def test_decide__a_named_class_is_what_the_region_becomes_everywhere(
+    audited_masks: Audited, tmp_path: Path
+) -> None:
+    dataset, sample = audited_masks.dataset, WRONG[0]
+    regions = deciding.regions_of(dataset, audited_masks.audit_id, sample)
+    first, named = regions[0], {regions[0].number: 2}
+    assert (first.given, first.suggested) == (0, 1)
+    deciding.decide(
+        dataset.id, sample, "relabel", classes=named, audit_id=audited_masks.audit_id, reviewer="ada"
+    )
+    masks, *_ = deciding.masks_to_train_on(dataset, results.given_masks(dataset))
+    assert (masks[sample][first.pixels] == 2).all()
+    exporting.export("shapes", tmp_path / "cleaned")
+    after = np.asarray(Image.open(tmp_path / f"cleaned/masks/{sample:03d}.png"))
+    assert (after[first.pixels] == 2).all()
+    for other in regions[1:]:
+        assert (after[other.pixels] == other.suggested).all()
+    with (tmp_path / "cleaned" / "masks.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    says = [f"{first.number}={dataset.class_names[2]}", *(str(one.number) for one in regions[1:])]
+    assert sorted(rows[sample]["regions_taken"].split("|")) == sorted(says)
+
+
 @pytest.mark.parametrize(
     ("decision", "regions", "said"),
     [

@@ -2,6 +2,7 @@
 // here has its new place at once, and the sample in view is ringed. A click on a dot asks for its sample.
 
 const [SIDE_PX, LEFT_PX, LOW_PX, ROOM_PX, TICKS] = [320, 40, 40, 12, 4];
+const MOST_LETTERS = 28; // of a name beside an axis
 
 function svg(tag, attributes, children = []) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -22,7 +23,8 @@ function ticksOf(low, high) {
 
 // ``chart``: name, points [sample, given, predicted, whether a suspect]; ``answers``: sample -> the number it has now, null
 // where it has none.
-function scatter({ name, points }, answers, current, onPick) {
+function scatter({ name: whole, points }, answers, current, onPick) {
+  const name = whole.length > MOST_LETTERS ? "number" : whole;
   const all = points.flatMap(([, given, predicted]) => [given, predicted]);
   const [least, most] = [all.reduce((one, other) => Math.min(one, other)), all.reduce((one, other) => Math.max(one, other))];
   const margin = (most - least || 1) * 0.04;
@@ -51,10 +53,10 @@ function scatter({ name, points }, answers, current, onPick) {
   const dots = [...points].sort((one, other) => rank(one) - rank(other)).map(dotOf);
   const inView = points.find(([sample]) => sample === current);
   const ring = inView ? [svg("circle", { class: "ring", cx: x(inView[2]), cy: y(answers.get(current) ?? inView[1]), r: 10, "data-ring": current })] : [];
-  return svg("svg", { class: "scatter", viewBox: `0 0 ${SIDE_PX} ${SIDE_PX}`, role: "img", "aria-label": `${name}: given against predicted` }, [
+  return svg("svg", { class: "scatter", viewBox: `0 0 ${SIDE_PX} ${SIDE_PX}`, role: "img", "aria-label": `${whole}: given against predicted` }, [
     ...axes, svg("line", { class: "same", x1: x(low), y1: y(low), x2: x(high), y2: y(high) }),
-    text("predicted", { x: x(high), y: SIDE_PX - 6, "text-anchor": "end" }),
-    text("given", { x: 12, y: y(high), "text-anchor": "end", transform: `rotate(-90 12 ${y(high)})` }),
+    text(`predicted ${name}`, { x: x(high), y: SIDE_PX - 6, "text-anchor": "end" }),
+    text(`given ${name}`, { x: 12, y: y(high), "text-anchor": "end", transform: `rotate(-90 12 ${y(high)})` }),
     ...dots, ...ring,
   ]);
 }

@@ -52,17 +52,22 @@ def trusted(dataset: Dataset, audit: Audit, sample_id: int, number: float, kind:
         readers.given_numbers(dataset), readers.score_table(audit), number, ALIKE, sample_id
     )
     samples = [(one, number_text(given)) for one, given in found]
-    return {"kind": kind, "title": f"Trusted, near {in_unit(dataset, figure(number))}", "samples": samples}
+    return {
+        "kind": kind,
+        "title": f"Not in doubt, nearest to {in_unit(dataset, figure(number))}",
+        "samples": samples,
+    }
 
 
 def asked(dataset: Dataset, audit: Audit, row: dict[Hashable, Any]) -> dict[str, Any]:
     """A suspect as the screen shows it: its number, the suggested one, and what to compare it with."""
     sample, given, suggested = int(row["sample_id"]), float(row["given"]), float(row["suggested"])
-    between = f"{figure(row['suggested_low'])} to {figure(row['suggested_high'])}"
+    between = f"likely {figure(row['suggested_low'])} to {figure(row['suggested_high'])}"
     name = dataset.class_names[0]
     return {
         "sample": sample,
         "path": row["filepath"],
+        "question": f"Is this {number_text(given)} or {in_unit(dataset, figure(suggested))}?",
         "sides": [
             {"kind": "given", "title": f"Given {name}", "value": in_unit(dataset, number_text(given))},
             {
@@ -140,7 +145,7 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
         left=int(waiting.is_label_issue.sum()),
         noun="suspect",
         actions=judging.ON_NUMBER,
-        finished="Every number of this list is checked.",
+        finished="Every number of this list is checked. A random sample says how many are still wrong.",
         last=len(waiting) < len(page),
         audit_id=audit.id,
         chart=chart_of(dataset, audit, page[page.decision.notna()]),

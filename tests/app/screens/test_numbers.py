@@ -50,6 +50,10 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
         assert "error" not in bench.record({"verdicts": [said]})["results"][0]
         app.run()
 
+    item = asked_of(app)["items"][0]
+    given, suggested = (side["value"] for side in item["sides"])
+    assert item["question"] == f"Is this {given.split()[0]} or {suggested}?"
+    assert item["alike"][1]["title"] == f"Not in doubt, nearest to {suggested}"
     drawn = asked_of(app)["chart"]["points"]
     assert len(drawn) == NUM
     assert {sample for sample, *_, is_suspect in drawn if is_suspect} >= set(WRONG)

@@ -17,7 +17,15 @@ from app.session import apart, readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor import kind
-from auditor.audits import DEFAULT_BUDGET_S, OVERNIGHT_S, EngineChoices, Finetune, heads_of, start_audit
+from auditor.audits import (
+    DEFAULT_BUDGET_S,
+    OVERNIGHT_S,
+    EngineChoices,
+    Finetune,
+    heads_of,
+    rough_seconds,
+    start_audit,
+)
 from auditor.backbones import features, weights
 from auditor.backbones.features import NO_BACKBONE
 from auditor.catalog.records import Audit, Dataset
@@ -67,7 +75,7 @@ FURTHER = {
 SHOWN = 12
 """Pictures of a dataset that no audit has looked at."""
 SEEN = "audit_engines_seen"
-MEASURED_S = 3_600
+MEASURED_S = LONG_S = 3_600
 POLL_S = 0.5
 
 
@@ -316,7 +324,8 @@ def say_cost(dataset: Dataset, wanted: Wanted, was_known: bool) -> None:
     with shown():
         found = cost(dataset, wanted)
         if found is None:
-            st.markdown("Trying a few pictures to see how long it takes; you need not wait.")
+            measuring = "A few pictures are tried to say how long it takes; you need not wait."
+            st.markdown(f"{roughly(dataset, wanted.preset, wanted.budget)} {measuring}")
         elif not was_known:
             st.rerun()  # stops the polling
         else:
@@ -325,6 +334,19 @@ def say_cost(dataset: Dataset, wanted: Wanted, was_known: bool) -> None:
                 f"**About {words.duration(seconds)}** on this machine.",
                 help=words.documented(why.replace("`", "``")) or None,
             )
+
+
+def roughly(dataset: Dataset, preset: str, limit: float | None = None) -> str:
+    """Return one sentence on the time that an audit takes, by what is known of it without a try; empty without
+    that.
+    """
+    seconds = rough_seconds(dataset, preset, readers.audits_of(dataset.id))
+    if seconds is None:
+        return ""
+    limit = DEFAULT_BUDGET_S if limit == apart.USUAL_TIME else limit
+    seconds = seconds if limit is None else min(seconds, limit)
+    minutes = f"{words.plural(max(1, round(seconds / 60)), 'minute')}"
+    return f"**Roughly {words.duration(seconds) if seconds >= LONG_S else minutes}.**"
 
 
 def looks_with(dataset: Dataset, backbone: str) -> str:
@@ -362,7 +384,11 @@ def start_on_others(dataset: Dataset) -> None:
         )
     with start:
         what_it_does(dataset)
-        if start_button("audit_mask_start", is_open=bool(chosen), costs=partial(st.markdown, note)):
+        if start_button(
+            "audit_mask_start",
+            is_open=bool(chosen),
+            costs=partial(st.markdown, f"{roughly(dataset, preset)} {note}"),
+        ):
             with st.spinner("Checking the plan …"):
                 audit_id = apart.plan(dataset.name, chosen, preset, backbone=backbone)
             begin(audit_id)

@@ -8,6 +8,7 @@ import json
 import zipfile
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from app.server import masks, verify
@@ -77,6 +78,12 @@ def test_outlined__shows_the_given_mask_alone(audited_masks: Audited) -> None:
     assert orange.shape == (96, 96)
     borders = masks._outline(given.repeat(3, 0).repeat(3, 1))
     np.testing.assert_array_equal(orange, borders)
+
+
+@pytest.mark.usefixtures("audited_masks")
+def test_audit__of_masks_says_about_how_long_it_takes() -> None:
+    app = open_page("audit", "shapes")
+    assert any("**Roughly 1 minute.** A U-Net trains" in one.value for one in app.markdown)
 
 
 def test_masks__home_counts_what_still_waits(audited_masks: Audited) -> None:

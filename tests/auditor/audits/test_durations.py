@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from auditor.backbones.features import FeatureSource
 from auditor.bridges import engine_bridge
 from auditor.bridges.engine_bridge import configs
 from auditor.catalog import audits, datasets
-from auditor.catalog.db import session
-from auditor.catalog.records import Audit, AuditPlan, Dataset, EngineRun, NewEngineRun, values_of
+from auditor.catalog.db import ask, session
+from auditor.catalog.records import Audit, AuditPlan, Dataset, EngineRun, NewEngineRun, now, values_of
+from auditor.ground.vocabulary import SEGMENTATION
 from tests.auditor.catalogs import add_dataset, queued_audit
 
 HALF = {"status": "running", "progress": 0.5, "seconds": 30.0}
@@ -190,3 +192,18 @@ def test_planned_whole__stages_come_before_engines_that_train_side_by_side(
     audit.options.estimate["choicenet"] = 5.0
     audit.options.threads.update(choicenet=1)
     assert durations.planned_seconds(audit) == 45 + 6 + 5  # once the first of the two is done
+
+
+@pytest.mark.usefixtures("home")
+def test_rough_seconds__by_the_audit_before_or_by_what_was_measured_elsewhere() -> None:
+    dataset = dataclasses.replace(ask(datasets.by_id, add_dataset()), num_samples=3_410)
+    assert durations.rough_seconds(dataset, "quick", []) == pytest.approx(77, abs=1)
+    assert durations.rough_seconds(dataset, "standard", []) is None
+    masks = dataclasses.replace(dataset, task=SEGMENTATION, num_samples=90, height=96, width=96)
+    assert durations.rough_seconds(masks, "quick", []) == pytest.approx(50, abs=1)
+    at = now()
+    over = dataclasses.replace(
+        planned_audit({}), status="finished", started_at=at, finished_at=at + timedelta(seconds=12)
+    )
+    assert durations.rough_seconds(masks, over.preset, [over]) == 12
+    assert durations.rough_seconds(masks, over.preset, [dataclasses.replace(over, status="failed")]) != 12

@@ -448,10 +448,10 @@ class Bench {
     return this.cards.get(sample);
   }
 
-  // A map beside the grid marks what is selected here, or else where the cursor is.
+  // A map beside the grid marks what is selected here, or else where the cursor is, and colours what is decided.
   tellMap() {
-    const detail = this.mode === "grid" ? this.targets().map((item) => item.sample) : this.item ? [this.item.sample] : [];
-    document.dispatchEvent(new CustomEvent("auditor-selected", { detail }));
+    const selected = this.mode === "grid" ? this.targets().map((item) => item.sample) : this.item ? [this.item.sample] : [];
+    document.dispatchEvent(new CustomEvent("auditor-seen", { detail: { selected, items: this.items } }));
   }
 
   drawActions() {
@@ -759,6 +759,7 @@ class Bench {
     }
     if (item.saving === saving) item.saving = null;
     if (this.items.includes(item)) this.drawTile(this.items.indexOf(item));
+    this.tellMap();
   }
 
   tellConflict(item, choice, theirs) {

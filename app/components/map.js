@@ -25,9 +25,10 @@ class EmbeddingMap {
     this.view = { scale: 1, x: 0, y: 0, stretch: [1, 1] };
     this.selected = new Set();
     this.listen();
-    document.addEventListener("auditor-selected", ({ detail }) => {
-      this.selected = new Set(detail);
-      this.paint();
+    document.addEventListener("auditor-seen", ({ detail }) => {
+      this.selected = new Set(detail.selected);
+      if (this.overview && detail.items.filter((item) => this.isNew(item)).length) this.colourAgain();
+      else this.paint();
     });
     new ResizeObserver(() => this.paint()).observe(this.canvas);
   }
@@ -117,6 +118,22 @@ class EmbeddingMap {
     const members = new Uint32Array(count);
     for (let i = 0; i < count; i += 1) members[fill[bucket[i]]++] = i;
     this.buckets = { starts, members };
+  }
+
+  // Takes over what the bench beside the map says of a sample; whether that was not known here.
+  isNew({ sample, decision, label, suggested, given, reviewer }) {
+    const said = decision in this.data.decisions ? { review: decision, reviewer }[this.tag] : undefined;
+    const now = decision === "relabel" ? (label ?? suggested) : given;
+    const known = [...new Set([this.overview, this.points])].map((points) => {
+      const i = points.sample.indexOf(sample);
+      if (i < 0) return true;
+      if (said && !points.decisionNames.includes(said)) points.decisionNames.push(said);
+      const code = said ? points.decisionNames.indexOf(said) : this.tag === "split" ? points.decision[i] : 255;
+      const isKnown = points.decision[i] === code && points.given[i] === (now < 0 ? 65535 : now);
+      [points.decision[i], points.given[i]] = [code, now < 0 ? 65535 : now];
+      return isKnown;
+    });
+    return known.includes(false);
   }
 
   groupOf(i) {

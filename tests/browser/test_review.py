@@ -390,6 +390,33 @@ def test_map__names_its_classes_and_leads_with_suspects_that_nobody_decided_on(
     assert [one["sample"] for one in held["items"]] == [one["sample"] for one in found[1:]]
 
 
+def test_map__a_decision_beside_it_colours_it_at_once_and_undo_too(browser: Any, running: Server) -> None:
+    page = open_as_ada(browser, running, "map")
+    page.locator(".map[data-state=ready]").wait_for(timeout=WAIT_MS)
+    tile = page.get_by_test_id("tile").first
+    tile.wait_for(timeout=WAIT_MS)
+    loads: list[str] = []
+    page.on("request", lambda request: loads.append(request.url) if "/bench/map/" in request.url else None)
+    (item,) = bench.queue({"audit": 1, "where": {"issues": True, "undecided": True}, "limit": 1})["items"]
+    with session() as open_session:
+        names = datasets.by_id(open_session, 1).class_names
+
+    def counts() -> tuple[int, int]:
+        legend = page.get_by_test_id("legend")
+        rows = dict(one.get_attribute("title").rsplit(": ", 1) for one in legend.locator("button").all())
+        return tuple(int(rows.get(names[item[key]], 0)) for key in ("given", "suggested"))
+
+    given, suggested = counts()
+    page.mouse.move(0, 0)
+    page.keyboard.press("w")
+    wait_until(lambda: counts() == (given - 1, suggested + 1), "its label of now", page)
+    assert "checked" in page.get_by_test_id("legend").inner_text()
+    page.keyboard.press("z")
+    wait_until(lambda: counts() == (given, suggested), "its label as it was given", page)
+    assert "checked" not in page.get_by_test_id("legend").inner_text()
+    assert loads == [], "the map was loaded again"
+
+
 def test_map__a_lasso_leads_to_its_images(browser: Any, running: Server, artifacts: Path) -> None:
     page = open_as_ada(browser, running, "map")
     page.locator(".map[data-state=ready]").wait_for(timeout=WAIT_MS)

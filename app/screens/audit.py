@@ -23,7 +23,6 @@ from auditor.audits import (
     EngineChoices,
     Finetune,
     heads_of,
-    rough_seconds,
     start_audit,
 )
 from auditor.backbones import features, weights
@@ -340,7 +339,7 @@ def roughly(dataset: Dataset, preset: str, limit: float | None = None) -> str:
     """Return one sentence on the time that an audit takes, by what is known of it without a try; empty without
     that.
     """
-    seconds = rough_seconds(dataset, preset, readers.audits_of(dataset.id))
+    seconds = EngineChoices.roughly(dataset, preset, readers.audits_of(dataset.id))
     if seconds is None:
         return ""
     limit = DEFAULT_BUDGET_S if limit == apart.USUAL_TIME else limit

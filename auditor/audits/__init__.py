@@ -1,7 +1,7 @@
 """Audits: what to run and in which time, and the run of it in a process of its own, from the plan to the result."""
 
 from auditor.audits.budgets import DEFAULT_BUDGET_S, OVERNIGHT_S, parse_budget
-from auditor.audits.durations import EngineChoices, engine_choices, planned_seconds, rough_seconds
+from auditor.audits.durations import EngineChoices, engine_choices, planned_seconds
 from auditor.audits.further import Finetune
 from auditor.audits.plan import (
     TRUNK,
@@ -40,7 +40,6 @@ __all__ = [
     "plan_audit",
     "planned_seconds",
     "register_audit",
-    "rough_seconds",
     "run_audit",
     "run_on_classes",
     "start_audit",

@@ -162,6 +162,22 @@ class EngineChoices:
         threads = places(engines, of_features, first, self.wanted).threads
         return until_all_are_done({**self.before, **each}, threads)
 
+    @staticmethod
+    def roughly(dataset: Dataset, preset: str, before: Sequence[Audit]) -> float | None:
+        """About how long an audit takes, before anything is measured here; None where nothing tells.
+
+        ``before``: audits of the dataset, the newest first; one with this preset takes as long again.
+        """
+        for one in before:
+            if (one.status, one.preset) == ("finished", preset) and one.started_at and one.finished_at:
+                return (one.finished_at - one.started_at).total_seconds()
+        if dataset.task == SEGMENTATION:
+            pixels = min(dataset.height, MOST_SIDE) * min(dataset.width, MOST_SIDE)
+            return START_S + OF_A_PIXEL * OF_PRESETS[preset] * pixels * dataset.num_samples
+        if dataset.task == CLASSIFICATION and preset == "quick":
+            return OF_ANY + OF_A_ROW * dataset.num_samples
+        return None
+
 
 def engine_choices(
     dataset: Dataset,
@@ -199,22 +215,6 @@ def engine_choices(
         )
     stages = {name: found[source is not None].get(name, 0.0) for name in BEFORE}
     return EngineChoices(device, resolved, found[True] | found[False], found[True], stages, train_on)
-
-
-def rough_seconds(dataset: Dataset, preset: str, before: Sequence[Audit]) -> float | None:
-    """About how long an audit takes, before anything is measured here; None where nothing tells.
-
-    ``before``: audits of the dataset, the newest first; one with this preset takes as long again.
-    """
-    for one in before:
-        if (one.status, one.preset) == ("finished", preset) and one.started_at and one.finished_at:
-            return (one.finished_at - one.started_at).total_seconds()
-    if dataset.task == SEGMENTATION:
-        pixels = min(dataset.height, MOST_SIDE) * min(dataset.width, MOST_SIDE)
-        return START_S + OF_A_PIXEL * OF_PRESETS[preset] * pixels * dataset.num_samples
-    if dataset.task == CLASSIFICATION and preset == "quick":
-        return OF_ANY + OF_A_ROW * dataset.num_samples
-    return None
 
 
 def planned_seconds(audit: Audit) -> float:

@@ -195,15 +195,18 @@ def test_planned_whole__stages_come_before_engines_that_train_side_by_side(
 
 
 @pytest.mark.usefixtures("home")
-def test_rough_seconds__by_the_audit_before_or_by_what_was_measured_elsewhere() -> None:
+def test_roughly__by_the_audit_before_or_by_what_was_measured_elsewhere() -> None:
     dataset = dataclasses.replace(ask(datasets.by_id, add_dataset()), num_samples=3_410)
-    assert durations.rough_seconds(dataset, "quick", []) == pytest.approx(77, abs=1)
-    assert durations.rough_seconds(dataset, "standard", []) is None
+    assert durations.EngineChoices.roughly(dataset, "quick", []) == pytest.approx(77, abs=1)
+    assert durations.EngineChoices.roughly(dataset, "standard", []) is None
     masks = dataclasses.replace(dataset, task=SEGMENTATION, num_samples=90, height=96, width=96)
-    assert durations.rough_seconds(masks, "quick", []) == pytest.approx(50, abs=1)
+    assert durations.EngineChoices.roughly(masks, "quick", []) == pytest.approx(50, abs=1)
     at = now()
     over = dataclasses.replace(
         planned_audit({}), status="finished", started_at=at, finished_at=at + timedelta(seconds=12)
     )
-    assert durations.rough_seconds(masks, over.preset, [over]) == 12
-    assert durations.rough_seconds(masks, over.preset, [dataclasses.replace(over, status="failed")]) != 12
+    assert durations.EngineChoices.roughly(masks, over.preset, [over]) == 12
+    assert (
+        durations.EngineChoices.roughly(masks, over.preset, [dataclasses.replace(over, status="failed")])
+        != 12
+    )

@@ -6,14 +6,16 @@ with two answers: with p the probability that an engine gives a class of a pictu
     P(shown) = q = 1 / (1 + exp(-(a log(p / (1 - p)) + b))),
     P(given) = q (1 - m) + (1 - q) e,
 
-and a, b, the share m of labels that are missing and the share e of those that are extra are those under which the
-given sets are likeliest. They are fitted to all classes together; then each class has its own m and e, as if
-``ROWS_BEFORE`` of its labels had been seen that agree with the others. Fitted is with four fifths of the pictures,
-read the last one.
+where m is the share of a class's labels that are missing, and e of those that are extra. a is one for all classes;
+b, log(m / (1 - m)) and log(e / (1 - e)) of a class deviate from what classes have in common: b by a normal deviate
+of ``BIAS_APART``, the two others of ``RATES_APART``. All are fitted to where the given sets are likeliest. How far
+apart the classes' errors are nobody knows, so each of ``RATES_APART`` is fitted, and what they say of a label is
+averaged by their evidence (Laplace's approximation; MacKay 2003, chapters 27 and 28).
 
-Measured on two sets with four kinds of errors (benchmarks/results/multilabel.md): one m and e of each class alone
-ranks worse, and so do the same for all where classes differ. A second round in which each class also reads the
-others' probabilities finds hardly more, so nothing knows which classes go together.
+Measured on two sets with four kinds of errors (benchmarks/results/multilabel.md). The same m and e for all ranks
+worse where classes differ, and where they do not, so does each class's own; without a b of its own, what an engine
+has wrong about a class is taken for errors of its labels. A second round in which each class also reads the others'
+probabilities finds hardly more, so nothing knows which classes go together.
 """
 
 from __future__ import annotations
@@ -30,12 +32,13 @@ from auditor.statistics import NoiseRate
 
 LEAST = 1e-4
 """Smaller probabilities of an engine count as this."""
-PARTS = 5
-ROWS_BEFORE = 25.0
-"""Labels of a class that count as seen before any was. With 10 errors that differ by class are found as well or
-better, with 100 those that do not (benchmarks/results/multilabel.md)."""
-ROUNDS = 20
-"""Of EM for each class's m and e."""
+BIAS_APART = 0.5
+"""Deviation of a class's b from the common one: what an engine has wrong about a class. 1 is as good on what was
+measured."""
+RATES_APART = (0.0, 0.5, 1.0, 2.0)
+"""Deviations of the log odds of a class's m and e from the common ones that are tried."""
+LEAST_CURVED = 0.01
+"""Smaller curvatures of the likelihood count as this: next to a bound it has none."""
 STARTS = ((0.1, 0.1), (0.3, 0.02), (0.02, 0.1))
 """(m, e) that a fit begins with; the likeliest end counts."""
 
@@ -59,10 +62,10 @@ class Judged:
 class _Pool(NamedTuple):
     weight: float
     """a"""
-    bias: float
-    """b"""
+    bias: NDArray[np.float64]
+    """(K,) b"""
     missing: NDArray[np.float64]
-    """(K,) m, or one for all."""
+    """(K,) m"""
     extra: NDArray[np.float64]
     """(K,) e"""
 
@@ -70,8 +73,9 @@ class _Pool(NamedTuple):
         """(n, K) q of log odds (n, K)."""
         return _sigmoid(self.weight * odds + self.bias)
 
-    def posterior(self, q: NDArray[np.float64], given: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def posterior(self, odds: NDArray[np.float64], given: NDArray[np.bool_]) -> NDArray[np.float64]:
         """(n, K) P(shown | picture, given)."""
+        q = self.shown(odds)
         yes = q * np.where(given, 1 - self.missing, self.missing)
         no = (1 - q) * np.where(given, self.extra, 1 - self.extra)
         return np.asarray(yes / (yes + no))
@@ -86,21 +90,12 @@ def judge(given: NDArray[np.int8], probs: Sequence[NDArray[np.floating]]) -> Jud
     """
     odds = np.mean([_log_odds(one) for one in probs], axis=0)
     labeled = given[:, 0] >= 0
-    parts = np.full(len(given), -1)
-    # The parts are cut by what the engines say, so that the order of the pictures never matters.
-    order = np.argsort(np.where(given > 0, odds, -odds).sum(axis=1), kind="stable")
-    order = order[labeled[order]]
-    parts[order] = np.arange(len(order)) % PARTS
-    parts[~labeled] = 0
-    shown, trust = np.empty(given.shape), np.full(given.shape, np.nan)
-    for part in range(PARTS):
-        here, others = parts == part, labeled & (parts != part)
-        if not here.any():
-            continue
-        pool = _fitted(odds[others], given[others] > 0)
-        shown[here] = pool.shown(odds[here])
-        posterior = pool.posterior(shown[here], given[here] > 0)
-        trust[here] = np.where(given[here] > 0, posterior, 1 - posterior)
+    pools, shares = _fitted(odds[labeled], given[labeled] > 0)
+    shown, posterior = np.zeros(given.shape), np.zeros(given.shape)
+    for pool, share in zip(pools, shares, strict=True):
+        shown += share * pool.shown(odds)
+        posterior += share * pool.posterior(odds, given > 0)
+    trust = np.where(given > 0, posterior, 1 - posterior)
     trust[~labeled] = np.nan
     doubted = trust < 0.5
     suggested = np.where(labeled[:, None], np.where(doubted, 1 - given, given), shown > 0.5)
@@ -108,53 +103,92 @@ def judge(given: NDArray[np.int8], probs: Sequence[NDArray[np.floating]]) -> Jud
     return Judged(trust, shown, of_picture, suggested.astype(np.int8), _guess(of_picture[labeled]))
 
 
-def _fitted(odds: NDArray[np.float64], given: NDArray[np.bool_]) -> _Pool:
-    """The pool of (n, K) log odds and given sets: for all classes together, then each class's m and e."""
-    pool = max((_climbed(odds.ravel(), given.ravel(), start) for start in STARTS), key=lambda one: one[0])[1]
-    q = pool.shown(odds)
-    missing, extra = (np.repeat(one, given.shape[1]) for one in (pool.missing, pool.extra))
-    for _ in range(ROUNDS):
-        posterior = pool._replace(missing=missing, extra=extra).posterior(q, given)
-        yes, no = posterior.sum(axis=0), (1 - posterior).sum(axis=0)
-        missing = ((posterior * ~given).sum(axis=0) + ROWS_BEFORE * pool.missing) / (yes + ROWS_BEFORE)
-        extra = (((1 - posterior) * given).sum(axis=0) + ROWS_BEFORE * pool.extra) / (no + ROWS_BEFORE)
-    return pool._replace(missing=missing, extra=extra)
-
-
-def _climbed(
-    odds: NDArray[np.float64], given: NDArray[np.bool_], start: tuple[float, float]
-) -> tuple[float, _Pool]:
-    """(log likelihood, pool) by L-BFGS from (m, e), over (n,) log odds and whether each class was given."""
+def _fitted(odds: NDArray[np.float64], given: NDArray[np.bool_]) -> tuple[list[_Pool], NDArray[np.float64]]:
+    """Return a pool for each of ``RATES_APART``, of (n, K) log odds and given sets, and how probable each is."""
     import scipy.optimize  # takes a good part of a second to import: only where it is used
 
-    num = max(1, len(odds))
+    num, classes = max(1, len(odds)), odds.shape[1]
+    bounds = [(0.0, None), (None, None), (-12.0, 12.0), (-12.0, 12.0), *[(None, None)] * (3 * classes)]
+    begin = [np.array([1.0, 0.0, *(np.log(one / (1 - one)) for one in m_e)]) for m_e in STARTS]
+    starts = [np.concatenate([one, np.zeros(3 * classes)]) for one in begin]
+    pools, evidence = [], []
+    for apart in RATES_APART:
+        slope = _Slope(odds, given, apart)
 
-    def loss(values: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        weight, bias = values[:2]
-        m, e = _sigmoid(values[2:])
-        q = _sigmoid(weight * odds + bias)
+        def per_row(values: NDArray[np.float64], slope: _Slope = slope) -> tuple[float, NDArray[np.float64]]:
+            value, gradient = slope(values)
+            return value / num, gradient / num
+
+        ends = [
+            scipy.optimize.minimize(per_row, one, jac=True, method="L-BFGS-B", bounds=bounds)
+            for one in starts
+        ]
+        best = min(ends, key=lambda one: float(one.fun)).x
+        starts = [best]  # the others begin where this one ended
+        pools.append(slope.pool(best))
+        evidence.append(-slope(best)[0] - slope.log_determinant(best) / 2)
+    shares = np.exp(np.array(evidence) - max(evidence))
+    return pools, shares / shares.sum()
+
+
+class _Slope:
+    """Minus the log posterior of (4 + 3 K,) values, and its gradient.
+
+    The values are a, the common b, log odds of m and of e, then of each class three standard normal deviates.
+    """
+
+    def __init__(self, odds: NDArray[np.float64], given: NDArray[np.bool_], apart: float) -> None:
+        self.odds, self.given = odds, given
+        self.scales = np.array([BIAS_APART, apart, apart])
+
+    def pool(self, values: NDArray[np.float64]) -> _Pool:
+        bias, missing, extra = (values[1:4] + values[4:].reshape(-1, 3) * self.scales).T
+        return _Pool(float(values[0]), bias, _sigmoid(missing), _sigmoid(extra))
+
+    def __call__(self, values: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        pool, deviates = self.pool(values), values[4:]
+        q, m, e = pool.shown(self.odds), pool.missing, pool.extra
         chance = np.clip(q * (1 - m) + (1 - q) * e, 1e-9, 1 - 1e-9)
-        slope = np.where(given, 1 / chance, -1 / (1 - chance))
+        slope = np.where(self.given, 1 / chance, -1 / (1 - chance))
         by_score = slope * (1 - m - e) * q * (1 - q)
-        value = np.log(np.where(given, chance, 1 - chance)).sum()
-        # As in the classes' pool: a and b of deviation 1, and of each answer one right row and half a one of both.
-        value -= ((weight - 1) ** 2 + bias**2) / 2
-        value += sum(1.25 * np.log(1 - one) + 0.25 * np.log(one) for one in (m, e))
-        gradient = np.array(
+        by_class = np.stack(
             [
-                (by_score * odds).sum() - (weight - 1),
-                by_score.sum() - bias,
-                -(slope * q).sum() * m * (1 - m) + 0.25 - 1.5 * m,
-                (slope * (1 - q)).sum() * e * (1 - e) + 0.25 - 1.5 * e,
-            ]
+                by_score.sum(axis=0),
+                -(slope * q).sum(axis=0) * m * (1 - m),
+                (slope * (1 - q)).sum(axis=0) * e * (1 - e),
+            ],
+            axis=1,
         )
-        return -value / num, -gradient / num
+        value = np.log(np.where(self.given, chance, 1 - chance)).sum()
+        # As in the classes' pool: a and b of deviation 1, and of each answer one right row and half a one of both.
+        common = _sigmoid(values[2:4])
+        value -= ((values[0] - 1) ** 2 + values[1] ** 2 + (deviates**2).sum()) / 2
+        value += (1.25 * np.log(1 - common) + 0.25 * np.log(common)).sum()
+        first = [
+            (by_score * self.odds).sum() - (values[0] - 1),
+            by_class[:, 0].sum() - values[1],
+            *(by_class[:, 1:].sum(axis=0) + 0.25 - 1.5 * common),
+        ]
+        return -value, -np.concatenate([first, (by_class * self.scales).ravel() - deviates])
 
-    first = np.array([1.0, 0.0, *(np.log(one / (1 - one)) for one in start)])
-    bounds = [(0.0, None), (None, None), (-12.0, 12.0), (-12.0, 12.0)]
-    best = scipy.optimize.minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds)
-    m, e = _sigmoid(best.x[2:])
-    return -float(best.fun), _Pool(float(best.x[0]), float(best.x[1]), np.array(m), np.array(e))
+    def log_determinant(self, values: NDArray[np.float64]) -> float:
+        """Return that of the second derivatives, in which classes meet only through the first four values."""
+
+        def column(step: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.asarray((self(values + step)[1] - self(values - step)[1]) / 2e-4)
+
+        steps = np.zeros((7, len(values)))
+        steps[range(4), range(4)] = 1e-4
+        for number in range(3):
+            steps[4 + number, 4 + number :: 3] = 1e-4
+        columns = np.stack([column(step) for step in steps], axis=1)
+        own = columns[4:, 4:].reshape(-1, 3, 3)
+        shared = columns[4:, :4].reshape(-1, 3, 4)
+        rest = columns[:4, :4] - (shared.swapaxes(1, 2) @ np.linalg.solve(own, shared)).sum(axis=0)
+        curved = np.concatenate(
+            [np.linalg.eigvalsh((one + one.swapaxes(-1, -2)) / 2).ravel() for one in (own, rest)]
+        )
+        return float(np.log(np.maximum(curved, LEAST_CURVED)).sum())
 
 
 def _log_odds(probs: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.optimize
 from numpy.typing import NDArray
 
+from auditor.labels.sets import judging
 from auditor.labels.sets.judging import judge
 
 
@@ -23,7 +25,7 @@ def simulated(
 
 @pytest.mark.parametrize(("missing", "extra"), [(0.2, 0.0), (0.0, 0.1), (0.15, 0.05)])
 def test_judge__trusts_as_often_as_labels_are_right(missing: float, extra: float) -> None:
-    truth, given, probs = simulated(missing, extra)
+    truth, given, probs = simulated(missing, extra, 6_000)
     found = judge(given, [probs])
     right = given == truth
     assert np.mean(found.trust) == pytest.approx(right.mean(), abs=0.015)
@@ -72,3 +74,40 @@ def test_judge__hears_two_engines_as_one() -> None:
         trust = judge(given, heard).trust
         gaps.append(trust[given == truth].mean() - trust[given != truth].mean())
     assert gaps[2] > 1.2 * max(gaps[:2])
+
+
+def test_judge__an_engine_that_misjudges_a_class_does_not_make_its_labels_wrong() -> None:
+    truth, given, probs = simulated(0.1, 0.1, 3_000)
+    odds = np.log(probs / (1 - probs))
+    odds[:, 0] += 1.5
+    found = judge(given, [1 / (1 + np.exp(-odds))])
+    said = (1 - found.trust).mean(axis=0)
+    assert said[0] == pytest.approx((given != truth)[:, 0].mean(), abs=0.03)
+
+
+def test_slope__is_the_gradient_and_its_determinant_that_of_the_whole_hessian() -> None:
+    _, given, probs = simulated([0.15, 0.05, 0.1, 0.1], [0.05, 0.15, 0.1, 0.1], 400)
+    odds = np.log(probs / (1 - probs))
+    slope = judging._Slope(odds, given > 0, 1.0)
+    values = np.random.default_rng(3).normal(0, 0.05, 16) + np.array([1, 0, -2, -2, *[0] * 12])
+
+    # The model, cell by cell.
+    deviates = values[4:].reshape(4, 3)
+    loss = ((values[0] - 1) ** 2 + values[1] ** 2 + (deviates**2).sum()) / 2
+    for common in 1 / (1 + np.exp(-values[2:4])):
+        loss -= 1.25 * np.log(1 - common) + 0.25 * np.log(common)
+    for k in range(4):
+        m, e = 1 / (1 + np.exp(-(values[2:4] + deviates[k, 1:])))
+        for score, label in zip(odds[:, k], given[:, k], strict=True):
+            q = 1 / (1 + np.exp(-(values[0] * score + values[1] + judging.BIAS_APART * deviates[k, 0])))
+            chance = q * (1 - m) + (1 - q) * e
+            loss -= np.log(chance if label else 1 - chance)
+    assert slope(values)[0] == pytest.approx(loss, rel=1e-9)
+
+    for step in np.eye(16) * 1e-5:
+        numeric = (slope(values + step)[0] - slope(values - step)[0]) / 2e-5
+        assert slope(values)[1] @ step / 1e-5 == pytest.approx(numeric, rel=1e-4, abs=1e-3)
+    best = scipy.optimize.minimize(slope, values, jac=True, method="L-BFGS-B").x
+    hessian = np.array([(slope(best + step)[1] - slope(best - step)[1]) / 2e-4 for step in np.eye(16) * 1e-4])
+    assert (np.linalg.eigvalsh(hessian) > judging.LEAST_CURVED).all()
+    assert slope.log_determinant(best) == pytest.approx(np.linalg.slogdet(hessian)[1], abs=1e-3)

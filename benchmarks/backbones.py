@@ -47,6 +47,8 @@ RESULTS = Path(__file__).resolve().parent / "results" / "backbones.jsonl"
 WORK = (
     Path(os.environ.get("AUDITOR_BENCH_WORK", Path.home() / ".cache" / "label-auditor-bench")) / "backbones"
 )
+PRODUCT = ("auditor", "engines")
+"""Folders of the code that most figures are of."""
 LITE0, LITE2 = "timm:tf_efficientnet_lite0", "timm:tf_efficientnet_lite2"
 NETWORKS = {"lite0": (LITE0,), "lite2": (LITE2,), "both": (LITE0, LITE2)}
 FIRST_ROW, BLOCK = 25_000, 1_000
@@ -414,16 +416,15 @@ def load(path: Path) -> dict[str, Row]:
     return {row["key"]: row for row in rows}
 
 
-def commit() -> str:
-    """The commit of the product that is measured, with a plus where its files differ from it."""
+def commit(measures: tuple[str, ...] = PRODUCT) -> str:
+    """The last commit of the code that is measured, with a plus where its files differ from it."""
     root = Path(__file__).resolve().parent.parent
 
     def git(*words: str) -> str:
         return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True).stdout
 
-    product = ("--", "auditor", "engines")
-    changed = git("status", "--porcelain", *product).strip()
-    return git("log", "-1", "--format=%h", *product).strip() + ("+" if changed else "")
+    changed = git("status", "--porcelain", "--", *measures).strip()
+    return git("log", "-1", "--format=%h", "--", *measures).strip() + ("+" if changed else "")
 
 
 def scored(task: Task, trust: NDArray[np.floating]) -> dict[str, float]:

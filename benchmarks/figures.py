@@ -4,10 +4,10 @@
     python -m benchmarks.figures --only guess     # some parts
     python -m benchmarks.figures --list           # what there is, and at which commit it was measured
 
-A part whose figures are of another commit of ``auditor`` and ``engines`` begins with nothing: its figures are taken
-away (Git keeps them), then its commands make them again. One that was stopped goes on. What was measured when, and
-on what, is kept in ``results/commits.json`` and stands in ``results/README.md``. Parts that need more than this
-machine has (a GPU, files that nobody may hand on) say so and are left as they are.
+A part begins with nothing where the code that it measures (``auditor`` and ``engines``, or ``engines`` alone) has
+changed since: its figures are taken away (Git keeps them), then its commands make them again. One that was stopped
+goes on. What was measured when, and on what, is kept in ``results/commits.json`` and stands in its ``README.md``.
+Parts that need more than this machine has (a GPU, files that nobody may hand on) say so and are left as they are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.backbones import WORK, commit
+from benchmarks.backbones import PRODUCT, WORK, commit
 from benchmarks.import_speed import device
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,6 +33,8 @@ COMMITS = RESULTS / "commits.json"
 BEGUN = ROOT / "build" / "figures.json"
 """By part: the commit that it was begun at."""
 PAGE = RESULTS / "README.md"
+ENGINES_ALONE = ("engines",)
+_SCRATCH = "mnist-sym20 mnist-sym50 mnist-pair45 mnist-asym40 cifar10n-aggre cifar10-asym40"
 BEGINNING = "<!-- of python -m benchmarks.figures -->"
 END = "<!-- end -->"
 
@@ -50,10 +52,12 @@ class Part:
     """Whether its commands leave figures alone that are there."""
     kept: tuple[Path, ...] = ()
     """What it keeps elsewhere between its runs."""
+    measures: tuple[str, ...] = PRODUCT
+    """Folders of the code that it measures: figures are of today as long as nothing changed there."""
 
 
-def _paper(name: str, *files: str) -> Part:
-    return Part(files or (f"{name}.json",), (f"benchmarks.papers.{name} --scale cpu",))
+def _paper(name: str, *files: str, measures: tuple[str, ...] = ENGINES_ALONE) -> Part:
+    return Part(files or (f"{name}.json",), (f"benchmarks.papers.{name} --scale cpu",), measures=measures)
 
 
 def _own(name: str, *options: str) -> Part:
@@ -75,33 +79,50 @@ PARTS = {
     "annotators": Part(("annotators.json", "annotators.md"), ("benchmarks.annotators",)),
     "multilabel": Part(("multilabel.json", "multilabel.md"), ("benchmarks.multilabel",)),
     "numbers": Part(("numbers.json", "numbers.md"), ("benchmarks.numbers",)),
-    "masks": _paper("masks", "masks.json", "masks.md"),
+    "masks": _paper("masks", "masks.json", "masks.md", measures=PRODUCT),
     "detection": Part(
         ("detection.json", "detection.md", "detection_auroc.png"),
-        ("benchmarks.detection", "benchmarks.detection_report", "benchmarks.detection_plots"),
+        (
+            f"benchmarks.detection --problems {_SCRATCH}",
+            "benchmarks.detection_report",
+            "benchmarks.detection_plots",
+        ),
+        measures=ENGINES_ALONE,
     ),
-    "cpu_networks": _own(
-        "cpu_networks", "", "--networks auto --precisions float32 bfloat16 --engines cross_entropy l2b"
+    "cpu_networks": Part(
+        ("cpu_networks.json",),
+        (
+            "benchmarks.cpu_networks",
+            "benchmarks.cpu_networks --networks auto --precisions float32 bfloat16 --engines cross_entropy l2b",
+        ),
+        measures=ENGINES_ALONE,
     ),
-    **{
-        name: _paper(name, f"{name}.json", f"{name}.md")
-        for name in ("umn_tables", "l2b_family", "s2e_spaces")
-    },
+    **{name: _paper(name, f"{name}.json", f"{name}.md") for name in ("umn_tables", "s2e_spaces")},
+    "l2b_family": Part(
+        ("l2b_family.json", "l2b_family.md"),
+        (
+            "benchmarks.papers.l2b_family",
+            "benchmarks.papers.l2b_family --problems cifar10-sym20 cifar10-sym40 --methods plain l2b",
+        ),
+        measures=ENGINES_ALONE,
+    ),
     "choicenet_tables": _paper(
         "choicenet_tables", "choicenet_tables.json", "choicenet_tables.md", "choicenet_notes.md"
     ),
     **{name: _paper(name) for name in ("choicenet_numbers", "l2b_ablation")},
-    "paper_curves": Part(("paper_curves.json",), ("benchmarks.papers.curves --scale cpu",)),
+    "paper_curves": Part(
+        ("paper_curves.json",), ("benchmarks.papers.curves --scale cpu",), measures=ENGINES_ALONE
+    ),
     "meta_step": Part(
         ("meta_step.json", "meta_step_bfloat16.json"),
         ("benchmarks.meta_step", "benchmarks.meta_step --precision bfloat16"),
+        measures=ENGINES_ALONE,
     ),
     "papers": Part(("papers.json", "papers.md"), ("benchmarks.papers.index",)),
-    **{name: _own(name) for name in ("search_rules", "search_share", "estimates", "digits_demo", "sizes")},
+    **{name: _own(name) for name in ("estimates", "digits_demo")},
     "speed_goals": _own(
         "speed_goals", *["photos", "large_20000", "cifar", "umn", "budget", "budget_together"]
     ),
-    "quick_preset": _own("quick_preset", "--threads 2"),
     "pool_size": _own("pool_size"),
     "import_speed": _own("import_speed", "--data ../shared/data"),
     "fiftyone_push": Part(
@@ -124,8 +145,6 @@ PARTS = {
     "noise_model": Part(
         ("noise_model.md",), (), "was written while the model was built, from trials by hand"
     ),
-    "heads": Part(("heads.json", "heads.md"), (), "was measured to choose what a budget does, by hand"),
-    "executors": Part(("executors.json",), (), "was measured on machines of four and of two cores"),
 }
 
 
@@ -137,7 +156,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if not arguments.list:
         for name in arguments.only:
-            measure(name, commit())
+            measure(name, commit(PARTS[name].measures))
     PAGE.write_text(with_table(PAGE.read_text(), _read(COMMITS)))
     print(table(_read(COMMITS)))
 

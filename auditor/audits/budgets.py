@@ -6,7 +6,7 @@ average precision .756 for a quarter of the work of 224 px, 64 px .942 and .711 
 on what its network sees (1,797 digits: 178 of 180 wrong labels first instead of 175), and take many times as long;
 on 25,000 images one training of 45 epochs finds more than five of 10 to 30 (human errors, AUROC .933 and .944
 against .928 and .941) in a quarter of their time. Of the engines that train on what the network sees, L2B finds
-what it does not (structured errors), and the others add nothing to both (``benchmarks/results/heads.md``). So from
+what it does not (structured errors), and the others add nothing to both (four sets of labels). So from
 ``MANY_ROWS`` on nothing but the network trains on images; then those others go first, then pixels, then epochs,
 then L2B.
 """

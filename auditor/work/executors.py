@@ -6,7 +6,7 @@ many run at once changes nothing in a result, because a task says with how many 
 
 ``AUDITOR_EXECUTOR`` chooses: ``processes`` (the default: as many as there are cores and memory for),
 ``processes:N`` (N side by side; 1: one after another), ``ray`` or ``ray://HOST:10001``. On 1,797 digits with five
-engines, side by side takes .63 of the time on four cores and .73 on two (benchmarks/results/executors.json).
+engines, side by side takes .63 of the time on four cores and .73 on two.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 from pathlib import Path
@@ -23,6 +24,31 @@ def test_parts__have_commands_that_there_are() -> None:
     modules = {command.split()[0] for part in PARTS.values() for command in part.commands}
     assert [name for name in modules if importlib.util.find_spec(name) is None] == []
     assert all(part.commands or part.why for part in PARTS.values())
+
+
+def test_parts__of_the_engines_alone_import_nothing_of_the_auditor() -> None:
+    todo = [
+        command.split()[0]
+        for part in PARTS.values()
+        if part.measures == figures.ENGINES_ALONE
+        for command in part.commands
+    ]
+    seen: set[str] = set()
+    while todo:
+        name = todo.pop()
+        spec = importlib.util.find_spec(name) if name.startswith(("benchmarks", "engines")) else None
+        if name in seen or spec is None or spec.origin is None:
+            continue
+        seen.add(name)
+        for node in ast.walk(ast.parse(Path(spec.origin).read_text())):
+            named = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            if isinstance(node, ast.ImportFrom) and node.module in ("benchmarks", "benchmarks.papers"):
+                named += [f"{node.module}.{one.name}" for one in node.names]
+            if isinstance(node, ast.Import):
+                named += [one.name for one in node.names]
+            assert not [one for one in named if one.partition(".")[0] == "auditor"], name
+            todo += named
+    assert "engines.registry" in seen
 
 
 @pytest.fixture

@@ -313,15 +313,18 @@ class Bench {
     const [wrong, latest] = progress?.latest || [0, 0];
     const goesOn = isEnd && progress && !progress.isLittleLeft && wrong >= WORTH_IT * latest;
     const wanted = goesOn ? "The next 40" : progress?.expected_left === null && !progress.isLittleLeft ? "Verify" : "Export";
-    next.find((link) => link.textContent === wanted)?.classList.add("primary");
+    // The one thing to do comes first.
+    const due = next.find((link) => link.textContent === wanted);
+    due?.classList.add("primary");
+    next.sort((a, b) => (b === due) - (a === due));
     this.changed ||= el("div", { class: "changed", "data-testid": "changed" });
     this.stage.replaceChildren(
       el("div", { class: "empty", "data-testid": "empty" }, [
         el("strong", { class: "end", text }), el("p", { text: hint }),
         el("div", { class: "row centre" }, [
           ...(this.data.links ? next : []),
-          el("button", { class: "plain", text: "Back to the first page", onclick: () => this.restart() }),
-        ]),
+          first && isEnd ? null : el("button", { class: "plain", text: "Back to the first page", onclick: () => this.restart() }),
+        ].filter(Boolean)),
         this.changed,
       ]),
     );
@@ -830,7 +833,7 @@ class Bench {
   // -- pickers and help ------------------------------------------------------------------------------------
 
   help() {
-    showKeys(this.layer, this.keymap, this.data.classNames, BENCH_FIXED, () => this.draw(), saysIn(this.mode, this.data.decisions));
+    showKeys(this.layer, KEYS_OF[this.mode], this.keymap, this.data.classNames, BENCH_FIXED, () => this.draw(), saysIn(this.mode, this.data.decisions));
   }
 
   pickClass() {

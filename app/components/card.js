@@ -114,7 +114,10 @@ class Card {
   // The likeliest classes; the others unfold and stay so for the samples that follow.
   offer(classes) {
     const { bench } = this;
-    const shown = bench.choicesOpen ? classes : classes.slice(0, MOST_CHOICES);
+    // As everywhere, the given label comes first, then the suggested one.
+    const place = ({ label }) => ["given", "suggested", ""].indexOf(this.tone(label));
+    const ordered = [...classes].sort((a, b) => place(a) - place(b));
+    const shown = bench.choicesOpen ? ordered : ordered.slice(0, MOST_CHOICES);
     // A bar and words, no number: no verified row calibrates what the engines say of each class.
     const chip = ({ label, probability, odds }) => {
       const [name, digit] = [bench.className(label), bench.keymap.digit(bench.data.classNames, label)];
@@ -203,7 +206,7 @@ class Card {
     const [only] = story.engines;
     const says = number === 1
       ? `${only.title} says “${this.bench.className(only.predicted)}”`
-      : `${count(suggested)} of ${number} models say “${name}”${against}`;
+      : `${count(suggested)} of ${number} engines say “${name}”${against}`;
     const unseen = given >= 0 && suggested >= 0 && suggested !== given && !count(suggested) && others < number;
     const why = unseen ? ` · suggested by how often classes are labeled “${this.bench.className(given)}”` : "";
     this.folded = el("details", { class: "engines", "data-testid": "engines", open: Boolean(this.bench.enginesOpen) }, [

@@ -118,7 +118,7 @@ class Cards {
     bench.stage.replaceChildren(el("div", { class: "confusion", "data-testid": "confusion" }, [
       el("div", { class: "about-pair" }, [el("h3", {}, this.sentence()), el("span", { class: "later", text: later })]),
       this.picks,
-      this.isMixed ? null : el("div", { class: "both" }, [like(pair.like.suggested, pair.suggested, "suggested"), like(pair.like.given, pair.given, "")]),
+      this.isMixed ? null : el("div", { class: "both" }, [like(pair.like.given, pair.given, ""), like(pair.like.suggested, pair.suggested, "suggested")]),
     ]));
     bench.items.forEach((_, i) => this.drawTile(i));
     this.watch.disconnect();
@@ -201,8 +201,8 @@ class Cards {
     const kept = all > number ? `, keep ${all - number}` : "";
     const keep = keymap.shown("keep");
     return toolbar(bench.bench, [
-      actionButton("Enter", `Change ${number} ${number === 1 ? "label" : "labels"} ${this.isMixed ? "as suggested" : `to ${bench.className(pair.suggested)}`}${kept}`, () => bench.suggestion(), "primary large", { ...idle, "data-testid": "settle" }),
       actionButton(keep, `Keep all ${all}`, () => bench.verdict("keep"), `keep ${isNarrow(bench.bench) ? "large" : ""}`, idle),
+      actionButton("Enter", `Change ${number} ${number === 1 ? "label" : "labels"} ${this.isMixed ? "as suggested" : `to ${bench.className(pair.suggested)}`}${kept}`, () => bench.suggestion(), "primary large", { ...idle, "data-testid": "settle" }),
     ], [
       actionButton(keymap.shown("invert"), this.isInverted ? "Tick all" : "Tick none", () => this.invert()),
       actionButton(keymap.shown("class"), "Other class", () => bench.pickClass(), "", idle),

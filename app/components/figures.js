@@ -16,6 +16,7 @@ const BENCH_ACTIONS = [
   { id: "cards", key: "t", text: { card: "cards", grid: "cards", cards: "one by one" } },
   { id: "invert", key: "i", text: { cards: "tick none, or all" } },
 ];
+const KEYS_OF = { cards: "the cards", card: "a single picture", grid: "the grid" };
 const BENCH_FIXED = [
   ["← →", { card: "previous, next", grid: "move, also ↑ ↓", cards: "move, also ↑ ↓" }],
   ["Space", { grid: "select a tile (Shift + click: a range)", cards: "a tile: ticked, stays or later" }],
@@ -157,11 +158,12 @@ function pageTurner(bench) {
 
 const TILE_KEPT = "auditor-tile";
 const TILES = { S: 88, M: 124, L: 196 };
+const SIZES = { S: "Small", M: "Middle", L: "Large" };
 const tileSize = () => (localStorage.getItem(TILE_KEPT) in TILES ? localStorage.getItem(TILE_KEPT) : "M");
 
 function sizeButtons(bench) {
   const buttons = Object.keys(TILES).map((size) => el("button", {
-    class: `plain ${size === tileSize() ? "chosen" : ""}`, text: size, "aria-label": `Tile size ${size}`,
+    class: `plain ${size === tileSize() ? "chosen" : ""}`, "data-size": size, title: `${SIZES[size]} tiles`, "aria-label": `${SIZES[size]} tiles`,
     "aria-pressed": String(size === tileSize()),
     onclick: () => { localStorage.setItem(TILE_KEPT, size); bench.draw(); },
   }));

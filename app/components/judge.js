@@ -306,7 +306,7 @@ class Judge {
   }
 
   help() {
-    showKeys(this.layer, this.keymap, [], JUDGE_FIXED, () => this.draw());
+    showKeys(this.layer, "this page", this.keymap, [], JUDGE_FIXED, () => this.draw());
   }
 
   onKey(event) {

@@ -99,11 +99,12 @@ const DIGITS = "0 – 9";
 
 // The list of keys; each can be changed there. ``fixed``: [key, what it does] of those that cannot. ``says`` is given
 // an action's id, or a fixed key, and its text, and returns what is written, or nothing where it is not listed.
-function showKeys(layer, keymap, classNames, fixed, redraw, says = (_, text) => text) {
+// ``where``: what these keys are of; a letter may do another thing elsewhere.
+function showKeys(layer, where, keymap, classNames, fixed, redraw, says = (_, text) => text) {
   const told = el("small", { class: "told", role: "status" });
   const again = () => {
     redraw();
-    showKeys(layer, keymap, classNames, fixed, redraw, says);
+    showKeys(layer, where, keymap, classNames, fixed, redraw, says);
   };
   const listed = keymap.actions.map(({ id, text }) => ({ id, text: says(id, text) })).filter(({ text }) => text);
   const rows = listed.map(({ id, text }) => {
@@ -142,7 +143,7 @@ function showKeys(layer, keymap, classNames, fixed, redraw, says = (_, text) => 
   const reset = el("button", { class: "plain", text: "Reset all keys", onclick: () => { keymap.reset(); again(); } });
   const list = el("div", { class: `keys ${keymap.isOff ? "off" : ""}`, "data-testid": "help" }, groups);
   const how = el("small", { text: "Click a key to change it." });
-  showLayer(layer, "Keys", el("div", { class: "keysheet" }, [how, list, told, el("div", { class: "row" }, [off, reset])]));
+  showLayer(layer, `Keys of ${where}`, el("div", { class: "keysheet" }, [how, list, told, el("div", { class: "row" }, [off, reset])]));
   layer.anyKeyCloses = true;
 }
 

@@ -9,7 +9,7 @@ class Lens {
     this.said = el("span", { class: "about", role: "status" });
     this.node = el("dialog", { class: "viewer lens", "aria-label": "Lens", "data-testid": "lens" }, [
       this.stage, el("div", { class: "under" }, [this.said, el("span", { class: "magnify" }, [
-        el("button", { class: "plain", text: "Blink (Space)", onclick: () => this.blink() }),
+        el("button", { class: "plain", text: "Blink between two (Space)", onclick: () => this.blink() }),
         el("button", { class: "plain", text: "Close (Esc)", onclick: () => this.node.close() }),
       ])]),
     ]);
@@ -37,8 +37,9 @@ class Lens {
     const best = (kind, key, label) => {
       const of = exemplars[kind];
       if (!of.length) return null;
-      const text = `${kind === "given" ? "Given" : "Suggested"}: ${bench.className(label)}`;
-      return { kind, sample: of[this.at % of.length].sample, text, decides: bench.mode === "grid" ? "" : bench.keymap.shown(key) };
+      const text = bench.mode === "grid" ? `${kind === "given" ? "Given" : "Suggested"}: ${bench.className(label)}`
+        : `${kind === "given" ? "Keep" : "Change to"} ${bench.className(label)}`;
+      return { kind, sample: of[this.at % of.length].sample, text, decides: bench.mode === "grid" ? "" : key };
     };
     return [
       { kind: "suspect", sample: item.sample, text: `Sample ${item.sample}` }, best("given", "keep", item.given),
@@ -49,16 +50,34 @@ class Lens {
   pane({ kind, sample, text, decides }) {
     const image = el("img", { src: this.bench.server.image(sample, LARGEST), alt: `${kind}: sample ${sample}`, draggable: "false" });
     dress(image, this.bench.look || {});
-    return el("div", { class: `pane-of ${kind}`, "data-kind": kind, "data-sample": sample }, [el("b", { title: text }, [decides ? el("kbd", { text: decides }) : null, el("span", { text: ` ${text}` })].filter(Boolean)), image]);
+    const head = decides ? actionButton(this.bench.keymap.shown(decides), text, () => this.decide(decides), "decides", { title: text }) : el("b", { title: text, text });
+    const pane = el("div", { class: `pane-of ${kind}`, "data-kind": kind, "data-sample": sample }, [head, image]);
+    image.addEventListener("load", () => { pane.dataset.aspect = image.naturalWidth / image.naturalHeight; this.level(); });
+    return pane;
+  }
+
+  decide(id) {
+    this.node.close();
+    if (this.bench.mode === "cards") this.bench.pairs.say(this.item.sample, id === "keep");
+    else this.bench.act(id);
   }
 
   draw() {
+    this.stage.style.gridTemplateColumns = "";
     const panes = this.sides.map((side) => this.pane(side));
     this.stage.classList.toggle("one", this.over !== null);
     this.stage.replaceChildren(...panes);
     this.turn();
     const most = Math.max(this.exemplars.given.length, this.exemplars.suggested.length);
     this.said.textContent = `${most > 1 ? "← → other examples of the classes · " : ""}${this.over === null ? "Space lays two over one another" : "Space: the other one · ↑ ↓ the other class"}`;
+  }
+
+  // Beside one another all have one height: each is as wide as its picture is, of what there is.
+  level() {
+    const panes = [...this.stage.children];
+    const isRow = this.over === null && new Set(panes.map((one) => one.offsetTop)).size === 1;
+    const isKnown = panes.every((one) => one.dataset.aspect);
+    this.stage.style.gridTemplateColumns = isRow && isKnown ? panes.map((one) => `minmax(180px, ${one.dataset.aspect}fr)`).join(" ") : "";
   }
 
   // Of two that lie over one another only one shows; both are loaded, so that the change is at once.
@@ -80,9 +99,11 @@ class Lens {
     const { mode } = this.bench;
     const isVerdict = ["keep", "relabel"].includes(id) && mode !== "grid";
     if ((isVerdict || id === "alike") && !event.repeat) {
-      this.node.close();
-      if (isVerdict && mode === "cards") this.bench.pairs.say(this.item.sample, id === "keep");
-      else this.bench.act(id);
+      if (isVerdict) this.decide(id);
+      else {
+        this.node.close();
+        this.bench.act(id);
+      }
     } else if (id === "smooth") {
       this.bench.toggleSmooth();
       this.draw();

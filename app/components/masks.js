@@ -136,7 +136,7 @@ class MaskBench {
       el("div", {}, [el("div", { class: "pane" }, [over]), narrow ? null : el("div", { class: "row" }, layersOf), legend, warned]),
       el("div", { class: "question" }, [
         el("small", { text: [of > 1 ? `Region ${card.regions.indexOf(this.region) + 1} of ${of}` : "", `picture ${this.at + 1} of ${this.data.items.length}`, `${count} checked`, this.region && Math.max(card.light, this.region.light) > 1 ? "shown brighter" : ""].filter(Boolean).join(" · "), title: `Sample ${item.sample} · ${item.filepath}` }),
-        el("div", { class: "mask-head" }, of ? this.asked(names) : "No doubtful region"),
+        el("div", { class: "mask-head" }, of ? this.asked(names) : "No suspect region"),
         standing ? el("div", { class: "standing", text: standing }) : null,
         this.region ? this.closeUp(this.region) : null,
         this.region ? el("p", { class: "why", text: this.region.why }) : null,
@@ -290,7 +290,7 @@ class MaskBench {
   }
 
   help() {
-    showKeys(this.layer, this.keymap, [], MASK_FIXED, () => this.draw());
+    showKeys(this.layer, "Masks", this.keymap, [], MASK_FIXED, () => this.draw());
   }
 
   onKey(event) {

@@ -280,7 +280,7 @@ class Verify {
   }
 
   help() {
-    showKeys(this.layer, this.keymap, this.data.classNames, VERIFY_FIXED, () => this.draw());
+    showKeys(this.layer, "Verify", this.keymap, this.data.classNames, VERIFY_FIXED, () => this.draw());
   }
 
   pickClass() {

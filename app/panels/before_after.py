@@ -1,4 +1,4 @@
-"""Does a network learn better from the cleaned labels? Asked on rows that neither side trains on."""
+"""Does training go better with the cleaned labels? Asked on rows that neither side trains on."""
 
 from __future__ import annotations
 

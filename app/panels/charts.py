@@ -33,14 +33,12 @@ def _theme() -> alt.theme.ThemeConfig:
     }
 
 
-BINS = 20
 SMALL, LARGE = 140, 220
 """Heights in pixels: of one of many charts that stand side by side, and of one that stands alone."""
-CONSENSUS = "Consensus"
 MOST_DIGITS, MOST_CLASSES, LABEL_PX = 24, 40, 120
 """Classes up to which a cell of the matrix has room for its number, classes it shows, and pixels of their names."""
 CELL_PX, LETTER_PX = 48, 6.5
-"""Pixels of a cell that has room for ``12 + 3 ✓``, and of a letter."""
+"""Pixels of a cell that has room for ``12 +3``, and of a letter."""
 MARKED, OTHER = "#9a5bc4", "#8b949e"
 """Suspects or wrong labels, and what they are compared with. Orange and blue mean given and suggested."""
 TEAL = "#2a9d8f"
@@ -87,12 +85,10 @@ def move_cells(moves: Sequence[Move], names: Sequence[str | None]) -> pd.DataFra
     cells = []
     for given, right in itertools.product(rows, columns):
         move = by_pair.get((given, right)) or Move(given, right, 0, 0)
-        parts = [f"{move.suspected:,}"] * bool(move.suspected) + [f"{move.found:,} ✓"] * bool(move.found)
+        parts = [f"{move.suspected:,}"] * bool(move.suspected) + [f"+{move.found:,}"] * bool(move.found)
         span = "{:,} to {:,}".format(*move.interval) if move.interval is not None else ""
         number = move.found + move.suspected
-        cells.append(
-            (names[given], names[right], move.found, move.suspected, number, " + ".join(parts), span)
-        )
+        cells.append((names[given], names[right], move.found, move.suspected, number, " ".join(parts), span))
     return pd.DataFrame(cells, columns=["given", "right", "found", "suspected", "number", "text", "all"])
 
 
@@ -134,7 +130,7 @@ def move_chart(cells: pd.DataFrame, tones: Tones = LIGHT) -> Any:
         # In a narrow cell what people found stands below the suspects.
         is_double = f"{is_narrow} && datum.found > 0 && datum.suspected > 0"
         digits = base.transform_filter("datum.number > 0").mark_text(
-            text=alt.expr(f"{is_double} ? split(datum.text, ' + ') : datum.text"),
+            text=alt.expr(f"{is_double} ? split(datum.text, ' ') : datum.text"),
             dy=alt.expr(f"{is_double} ? -{SMALL_TEXT // 2} : 0"),
             fontSize=SMALL_TEXT,
             cursor="pointer",
@@ -144,33 +140,6 @@ def move_chart(cells: pd.DataFrame, tones: Tones = LIGHT) -> Any:
     beyond = 0 if is_short else round(0.77 * min(LABEL_PX, LETTER_PX * len(columns[-1])))
     padding = {"left": 5, "top": 5, "right": 5 + beyond, "bottom": 5}
     return alt.layer(*layers).properties(height=side, padding=padding)
-
-
-def histogram(
-    values: NDArray[np.floating], is_marked: NDArray[np.bool_], marks: tuple[str, str]
-) -> pd.DataFrame:
-    """Shares by bin of [0, 1] for the marked and the other rows: bin, kind, share."""
-    rows = []
-    edges = np.linspace(0, 1, BINS + 1)
-    for kind, chosen in zip(marks, (is_marked, ~is_marked), strict=True):
-        part = values[chosen & np.isfinite(values)]
-        counts, _ = np.histogram(part, bins=edges)
-        shares = counts / max(1, len(part))
-        rows += [{"bin": left, "end": right, "kind": kind, "share": share}
-                 for left, right, share in zip(edges[:-1], edges[1:], shares, strict=True)]  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-def histogram_chart(table: pd.DataFrame, top: float, title: str) -> Any:
-    """Two overlaid histograms up to the share ``top``, which engines side by side have in common."""
-    base = alt.Chart(table).encode(
-        x=alt.X("bin:Q", bin="binned", title=None, scale=alt.Scale(domain=[0, 1]), axis=_ticks(".1f", 3)),
-        x2="end",
-        y=alt.Y("share:Q", stack=None, title=None, scale=alt.Scale(domain=[0, top]), axis=_ticks("%", 3)),
-        color=alt.Color("kind:N", scale=KINDS, legend=None),
-        tooltip=["kind", alt.Tooltip("bin", format=".2f"), alt.Tooltip("share", format=".1%")],
-    )
-    return base.mark_bar(opacity=0.7).properties(**_frame(SMALL, title))
 
 
 def _ticks(form: str, number: int) -> alt.Axis:
@@ -221,12 +190,9 @@ def bands_chart(table: pd.DataFrame, title: str, height: int = SMALL) -> Any:
 
 
 def agreement_chart(
-    correlations: Sequence[Sequence[float | None]],
-    names: Sequence[str],
-    weights: Sequence[float | None],
-    tones: Tones = LIGHT,
+    correlations: Sequence[Sequence[float | None]], names: Sequence[str], tones: Tones = LIGHT
 ) -> Any:
-    """Rank correlation of every two engines, numbered as their rows are, and the weight of each.
+    """Rank correlation of every two engines, numbered as their rows are.
 
     The colours span -1 to 1: a negative correlation is a finding, not nothing.
     """
@@ -238,19 +204,13 @@ def agreement_chart(
         for j, value in enumerate(line)
     )
     cells.loc[cells.value.isna(), "text"] = ""
-    shares = pd.DataFrame(
-        {"row": row, "column": "weight", "text": "" if weight is None else f"{weight:.0%}"}
-        for row, weight in zip(rows, weights, strict=True)
-    )
     bare: dict[str, Any] = {"ticks": False, "domain": False, "labelColor": tones.quiet}
-    x = alt.X(
-        "column:N",
-        sort=[*columns, "weight"],
-        title=None,
-        axis=alt.Axis(orient="top", labelAngle=0, **bare),
+    above = alt.Axis(orient="top", labelAngle=0, **bare)
+    beside = alt.Axis(labelLimit=170, offset=4, **bare)
+    base = alt.Chart(cells).encode(
+        x=alt.X("column:N", sort=columns, title=None, axis=above),
+        y=alt.Y("row:N", sort=rows, title=None, axis=beside),
     )
-    y = alt.Y("row:N", sort=rows, title=None, axis=alt.Axis(labelLimit=170, offset=4, **bare))
-    base = alt.Chart(cells).encode(x=x, y=y)
     tone = alt.Color(
         "value:Q",
         scale=alt.Scale(
@@ -258,16 +218,12 @@ def agreement_chart(
         ),
         legend=None,
     )
-    is_pair = "isValid(datum.value)"
     boxes = base.mark_rect(stroke="#8883").encode(
-        color=alt.condition(is_pair, tone, alt.value("transparent")),
+        color=alt.condition("isValid(datum.value)", tone, alt.value("transparent")),
         tooltip=["row", "column", alt.Tooltip("value", format=".2f")],
     )
     digits = base.mark_text(fontSize=SMALL_TEXT, color=tones.ink).encode(text="text:N")
-    weight = (
-        alt.Chart(shares).mark_text(fontSize=SMALL_TEXT, color=tones.quiet).encode(x=x, y=y, text="text:N")
-    )
-    return alt.layer(boxes, digits, weight).properties(height=50 + 36 * len(names))
+    return alt.layer(boxes, digits).properties(height=50 + 36 * len(names))
 
 
 def _signed(value: float | None) -> str:
@@ -297,54 +253,6 @@ def lines_chart(series: Mapping[str, Sequence[float]], title: str, height: int =
         )
         .properties(**_frame(height, title))
     )
-
-
-def detection_curves(doubts: Mapping[str, NDArray[np.floating]], is_wrong: NDArray[np.bool_]) -> pd.DataFrame:
-    """ROC and precision-recall points by engine: engine, recall, false_share, precision."""
-    tables = []
-    for name, doubt in doubts.items():
-        known = np.isfinite(doubt)
-        order = np.argsort(-doubt[known], kind="stable")
-        hit = is_wrong[known][order]
-        found, false = np.cumsum(hit), np.cumsum(~hit)
-        keep = np.unique(np.linspace(0, len(hit) - 1, min(len(hit), 300)).astype(int))
-        tables.append(
-            pd.DataFrame(
-                {
-                    "engine": name,
-                    "recall": found[keep] / max(1, hit.sum()),
-                    "false_share": false[keep] / max(1, (~hit).sum()),
-                    "precision": found[keep] / (keep + 1),
-                }
-            )
-        )
-    return pd.concat(tables, ignore_index=True)
-
-
-def detection_chart(points: pd.DataFrame, title: str) -> Any:
-    """Precision by recall: the one engine that is no consensus as a full line, the consensus dashed."""
-    names = [name for name in points.engine.unique() if name != CONSENSUS] + [CONSENSUS]
-    return (
-        alt.Chart(points)
-        .mark_line(strokeWidth=2)
-        .encode(
-            x=alt.X("recall:Q", title=None, axis=_ticks("%", 3), scale=alt.Scale(domain=[0, 1])),
-            y=alt.Y("precision:Q", title=None, axis=_ticks("%", 3), scale=alt.Scale(domain=[0, 1])),
-            color=alt.Color("engine:N", scale=alt.Scale(domain=names, range=[TEAL, OTHER]), legend=None),
-            strokeDash=alt.StrokeDash(
-                "engine:N", scale=alt.Scale(domain=names, range=[[1, 0], [4, 3]]), legend=None
-            ),
-            order="recall:Q",
-            tooltip=["engine", alt.Tooltip("recall", format=".1%"), alt.Tooltip("precision", format=".1%")],
-        )
-        .properties(**_frame(SMALL, title))
-    )
-
-
-def area_under(recall: NDArray[np.floating], false_share: NDArray[np.floating]) -> float:
-    """Area under a ROC curve given by its points."""
-    x, y = np.concatenate([[0.0], false_share, [1.0]]), np.concatenate([[0.0], recall, [1.0]])
-    return float(np.trapezoid(y, x))
 
 
 def tones() -> Tones:

@@ -72,8 +72,3 @@ def chart(points: pd.DataFrame, metrics: Sequence[str], title: str) -> alt.Chart
         )
         .properties(height=HEIGHT)
     )
-
-
-def of_several_epochs(lines: Mapping[str, Sequence[float]]) -> dict[str, Sequence[float]]:
-    """The lines of two epochs and more, by their names: one point is no curve, and its chart would be blank."""
-    return {name: values for name, values in lines.items() if len(values) > 1}

@@ -50,9 +50,8 @@ def draw(dataset: Dataset, audit: Audit, table: pd.DataFrame) -> None:
         (sample, given, suggested, votes[sample]) for sample, given, suggested in columns.to_numpy().tolist()
     ]
     st.caption(
-        "Here they part most. Together they suggest :blue[a class] in place of :orange[the given label]. Of each "
-        "engine you see what it says: ✓ is for the given label, and a class for :blue[the suggested one] or "
-        ":violet[another]."
+        "Here they part most. Together they suggest :blue[a class] in place of :orange[the given label]. Below "
+        "each engine is what it sees: grey the given label, :blue[blue the suggested one], :violet[violet another]."
     )
     st.html(table_of(rows, dataset.class_names, functools.partial(_address, readers.connection(dataset))))
 
@@ -69,7 +68,7 @@ def table_of(rows: Sequence[Row], names: Sequence[str], address_of: Callable[[in
 
     def cell(label: int, given: int, suggested: int) -> str:
         if label == given:
-            return '<td class="same"><span aria-label="the given label">✓</span></td>'
+            return f'<td class="same"><span title="{named(label)}">{named(label)}</span></td>'
         tone = "suggested" if label == suggested else "other"
         return f'<td class="{tone}"><b title="{named(label)}">{named(label)}</b></td>'
 

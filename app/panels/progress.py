@@ -13,15 +13,18 @@ Part = tuple[int, str, str]
 """How many, what they are, and a tone of ``frame.css``: ``done``, ``doubt`` or ``rest``."""
 
 
-def draw(seen: Status) -> None:
-    """Draw the parts that are not empty side by side, each as wide as it is large."""
+def draw(seen: Status, *, says_left: bool = True) -> None:
+    """Draw the parts that are not empty side by side, each as wide as it is large.
+
+    ``says_left``: also how many wrong labels are left, where the page does not say it already.
+    """
     parts = [one for one in _parts(seen) if one[0] > 0]
     pieces = "".join(f'<i class="{tone}" style="flex: {number} 0 3px"></i>' for number, _, tone in parts)
     legend = "".join(
         f'<span><i class="{tone}"></i><b>{words.count(number)}</b> {escape(what)}</span>'
         for number, what, tone in parts
     )
-    note = f"<span>{escape(_left(seen))}</span>" if _left(seen) else ""
+    note = f"<span>{escape(_left(seen))}</span>" if says_left and _left(seen) else ""
     st.html(f'<div class="parts"><div>{pieces}</div><p>{legend}{note}</p></div>')
 
 

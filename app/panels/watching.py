@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.panels import curves, worst
+from app.panels import curves, engines_ran, worst
 from app.panels import jobs as panel
 from app.session import next_steps, readers, sign_in, state, words
 from app.session.failures import shown
@@ -38,7 +38,9 @@ def watch(dataset: Dataset, audit: Audit) -> None:
             _land(dataset, audit)
             _worst(dataset, audit)
             with st.expander("How the engines ran", icon=":material/model_training:"):
-                _details(audit)
+                _head(seen, state.audit_number(audit))
+                engines_ran.draw(dataset, audit)
+                _curves(audit.id, _titles(seen))
             return
     has_list, poll = _has_list(dataset, audit), None if seen.is_over else POLL_S
     if has_list:
@@ -58,7 +60,7 @@ def watch(dataset: Dataset, audit: Audit) -> None:
 
 
 def _has_list(dataset: Dataset, audit: Audit) -> bool:
-    """Return whether there are suspects already: the first model ranks them before the engines train."""
+    """Return whether there are suspects already: the first engine ranks them before the engines train."""
     return any(one.id == audit.id and one.summary.settled_at for one in readers.audits_of(dataset.id))
 
 
@@ -83,8 +85,6 @@ def _details(audit: Audit) -> None:
     with shown():
         seen = audit_overview(audit.id)
         titles = _titles(seen)
-        if seen.state == "finished":
-            _head(seen, state.audit_number(audit))
         for row in seen.engines:
             _bar(row, titles[row.engine])
         _curves(audit.id, titles)
@@ -133,7 +133,7 @@ def _found(
     if dataset.task == CLASSIFICATION and rate is not None and rate.kind == "interval":
         return words.interval(rate.low, rate.high), wrong_in_words("labels", left)
     if dataset.task == SEGMENTATION:
-        return f"{number:,}", f"of {words.plural(total, 'mask')} have a doubtful region"
+        return f"{number:,}", f"of {words.plural(total, 'mask')} have a suspect region"
     about = "" if blind.num_judged(dataset.id) else "About "
     return (
         f"{about}{number:,}",
@@ -142,12 +142,14 @@ def _found(
 
 
 def _worst(dataset: Dataset, audit: Audit) -> None:
-    """Draw the worst suspects as pictures."""
+    """Draw the worst suspects as pictures; once none waits, what people found wrong."""
     says_what = st.container()
     if shows := worst.draw(dataset, audit, WORST):
         what = "worst" if shows == WORST else "suspects to check"
         of_them = "outlines" if dataset.task == SEGMENTATION else "label"
         says_what.caption(f"The {shows} {what}: :orange[given {of_them}] → :blue[suggested {of_them}].")
+    elif dataset.task == CLASSIFICATION and worst.draw_found(dataset, WORST):
+        says_what.caption("No suspect waits. What people found wrong: :orange[before] → :blue[after].")
 
 
 def _head(seen: AuditOverview, number: int) -> None:

@@ -13,8 +13,9 @@ from app.session.words import plain
 from auditor import kind
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.numbers import figure, number_text
-from auditor.ground.vocabulary import CLASSIFICATION, MULTILABEL, REGRESSION, SEGMENTATION
+from auditor.ground.vocabulary import CLASSIFICATION, FOUND_WRONG, MULTILABEL, REGRESSION, SEGMENTATION
 from auditor.results import queues
+from auditor.review import decisions
 
 SIDE, SMALL = 320, 96
 """Pixels that are sent; the page shows as many as fit six times into its width (``frame.py``)."""
@@ -48,6 +49,19 @@ def draw(dataset: Dataset, audit: Audit, count: int) -> int:
         ]
         row(dataset, seen, key=f"worst_{dataset.id}")
     return len(page)
+
+
+def draw_found(dataset: Dataset, count: int) -> int:
+    """Draw labels that people found wrong, with what they said in their place; returns how many are shown."""
+    given, names, decided = readers.given_labels(dataset), dataset.class_names, decisions.outcomes(dataset.id)
+    found = [
+        (sample, words.class_name(names, given[sample]), "" if row.label is None else names[row.label])
+        for sample, row in decided.items()
+        if row.decision in FOUND_WRONG
+    ][:count]
+    if found:
+        row(dataset, found, key=f"found_{dataset.id}")
+    return len(found)
 
 
 def draw_some(dataset: Dataset, count: int, *, labels: bool = True, start: float = 0.5) -> None:

@@ -178,7 +178,7 @@ def choose_engines(dataset: Dataset, backbone: str, fold: DeltaGenerator, *, is_
             engines = apart.wait_for(engines_here())
         has_backbone = backbone != NO_BACKBONE
         known = {choice.name: choice for choice in engines if has_backbone or not choice.needs_features}
-        st.caption("Each engine trains its own model and judges every label; together they rank the labels.")
+        st.caption("Each engine learns from the labels and judges every one; together they rank them.")
         columns = st.columns(3)
         chosen = [
             name

@@ -26,10 +26,12 @@ KINDS_OF_COPIES = (
     "backbone's features and has nearly the same pixels once the pictures are moved or mirrored."
 )
 SHARE_BAR = st.column_config.ProgressColumn(
-    format="%.1f %%", min_value=0.0, max_value=100.0, width=130, color=charts.MARKED
+    format="%.1f %%", min_value=0.0, max_value=100.0, width=190, color=charts.MARKED
 )
-OF_PROBABILITY = ("may be wrong", "share")
-"""Columns that sum the chance that a label is wrong: hidden while nothing verified calibrates it."""
+EXPECTED, CHECKED = "wrong, as the engines expect", "wrong, as random checks say"
+"""Columns of two shares: the mean chance that a label is wrong, hidden while nothing verified calibrates it, and
+the interval of the rows that people checked.
+"""
 
 
 def kind_of(found: NoiseRate) -> str:
@@ -71,7 +73,7 @@ def draw_matrix(dataset: Dataset, audit: Audit, moves: list[statements.Move]) ->
     with matrix:
         left_out = " Classes without any are left out." if len(dataset.classes) > charts.MOST_CLASSES else ""
         st.caption(
-            "A number: suspects to check. ✓: labels that people found wrong. A cell leads to its suspects."
+            "A number: suspects to check. +: labels that people found wrong. A cell leads to its suspects."
             + left_out
         )
         seen = st.altair_chart(
@@ -114,9 +116,9 @@ def draw_worst(dataset: Dataset, audit: Audit, move: statements.Move) -> None:
 
 
 def said_of(move: statements.Move) -> str:
-    """``12 suspects · 3 ✓ · 5 to 20 in all``, without what is zero or unknown."""
+    """``12 suspects · 3 found wrong · 5 to 20 in all``, without what is zero or unknown."""
     parts = [words.plural(move.suspected, "suspect")] * bool(move.suspected)
-    parts += [f"{words.count(move.found)} ✓"] * bool(move.found)
+    parts += [f"{words.count(move.found)} found wrong"] * bool(move.found)
     if move.interval is not None:
         parts.append("{} to {} in all".format(*map(words.count, move.interval)))
     return " · ".join(parts)
@@ -152,13 +154,12 @@ def draw_classes(
             "suspects": [suspects.get(row.label, 0) for row in said.classes],
             "found wrong": [found[row.label] for row in said.classes],
             "trust": [trust[row.label] for row in said.classes],
-            "may be wrong": [row.expected_wrong for row in said.classes],
-            "share": [100 * row.expected_wrong / max(1, row.num_samples) for row in said.classes],
-            "verified share": [_verified(row.interval) for row in said.classes],
+            EXPECTED: [100 * row.expected_wrong / max(1, row.num_samples) for row in said.classes],
+            CHECKED: [_verified(row.interval) for row in said.classes],
             "note": [row.why if row.cannot_be_judged else "" for row in said.classes],
         }
     )
-    table = table.drop(columns=list(OF_PROBABILITY)) if is_guess else table
+    table = table.drop(columns=EXPECTED) if is_guess else table
     if is_long := len(table) > charts.MOST_CLASSES:
         table = table[(table.suspects > 0) | (table["found wrong"] > 0) | (table.note != "")].sort_values(
             "suspects", ascending=False
@@ -173,7 +174,7 @@ def draw_classes(
         height="auto" if is_long else "content",
         column_config={
             "samples": st.column_config.NumberColumn(width=75),
-            "found wrong": st.column_config.NumberColumn("found wrong ✓", width=115),
+            "found wrong": st.column_config.NumberColumn(width=100),
             "trust": st.column_config.BarChartColumn(
                 "trust, from none to full",
                 help="How the labels of the class spread over trust: bars on the left are doubted labels. "
@@ -186,10 +187,11 @@ def draw_classes(
             "suspects": st.column_config.NumberColumn(
                 width=80, help="Labels that nobody has checked, as in the matrix."
             ),
-            "may be wrong": st.column_config.NumberColumn(format="%.1f", width=115),
-            "share": SHARE_BAR,
-            "verified share": st.column_config.TextColumn(width=115)
-            if table["verified share"].any()
+            EXPECTED: SHARE_BAR,
+            CHECKED: st.column_config.TextColumn(
+                width=190, help="From the labels of the class that were checked at random, at 95 %."
+            )
+            if table[CHECKED].any()
             else None,
             "note": note if table.note.any() else None,
         },
@@ -212,23 +214,22 @@ def draw_splits(audit: Audit, said: statements.Statements, *, is_guess: bool) ->
             "split": [row.name for row in said.splits],
             "labels": [row.num_labeled for row in said.splits],
             "suspects": [int(suspects_by_class(audit, split=row.name).sum()) for row in said.splits],
-            "may be wrong": [round(row.expected_wrong, 1) for row in said.splits],
-            "share": [100 * row.expected_wrong / max(1, row.num_labeled) for row in said.splits],
-            "wrong": [row.num_found for row in said.splits],
-            "verified share": [_verified(row.interval) for row in said.splits],
+            EXPECTED: [100 * row.expected_wrong / max(1, row.num_labeled) for row in said.splits],
+            "found wrong": [row.num_found for row in said.splits],
+            CHECKED: [_verified(row.interval) for row in said.splits],
             "also in another split": [row.num_copied for row in said.splits],
             "near copy there": [row.num_alike for row in said.splits],
         }
     )
-    table = table.drop(columns=list(OF_PROBABILITY)) if is_guess else table
-    table = table if table["verified share"].any() else table.drop(columns="verified share")
+    table = table.drop(columns=EXPECTED) if is_guess else table
+    table = table if table[CHECKED].any() else table.drop(columns=CHECKED)
     chosen = st.dataframe(
         table,
         hide_index=True,
         on_select="rerun",
         selection_mode="single-row",
         key="classes_splits",
-        column_config={"share": SHARE_BAR},
+        column_config={EXPECTED: SHARE_BAR},
     )
     if chosen["selection"]["rows"]:
         state.open_suspects(split=said.splits[chosen["selection"]["rows"][0]].name)

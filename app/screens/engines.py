@@ -1,4 +1,4 @@
-"""Where do the engines part, how far do they agree, and what did each do over its epochs?"""
+"""Where do the engines part, how did each run, and how far do they agree?"""
 
 from __future__ import annotations
 
@@ -11,32 +11,14 @@ import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
-from app.panels import charts, contradicted, curves, parting
-from app.session import readers, state, words
+from app.panels import charts, engines_ran, parting
+from app.session import readers, state
 from app.session.failures import shown
 from app.session.words import plain
-from auditor.catalog.records import Audit, Dataset, EngineRun
+from auditor.catalog.records import Audit, EngineRun
 from auditor.pictures import cache
 from auditor.results import arrays, settle
 
-PAPERS = {
-    "https://doi.org/10.1007/978-3-642-33460-3_15": (
-        "Label-Noise Robust Logistic Regression and Its Applications"
-    ),
-    "https://arxiv.org/abs/2001.10528": "Identifying Mislabeled Data using the Area Under the Margin Ranking",
-    "https://arxiv.org/abs/1911.02377": "Searching to Exploit Memorization Effect in Learning with Noisy Labels",
-    "https://arxiv.org/abs/2202.04291": "L2B: Learning to Bootstrap Robust Models for Combating Label Noise",
-    "https://arxiv.org/abs/1805.06431": "ChoiceNet: Robust Learning by Revealing Output Correlations",
-    "https://arxiv.org/abs/2408.14358": "An Embedding is Worth a Thousand Noisy Labels",
-}
-"""Titles of the papers that engines name by their address."""
-ADDRESSES = {
-    # The submission has no public address; this is the talk of the paper that its authors published (BMVC 2021).
-    "Is the Label Trustful: Training Better Deep Learning Model via Uncertainty Mining Net": (
-        "https://papertalk.org/papertalks/34388"
-    ),
-}
-"""Addresses of the papers that engines name by their title."""
 MOST_ROWS = 10_000  # a distribution over epochs is drawn from so many rows
 FEW_ENGINES, MATRIX_FEW = 3, 340
 """Up to so many engines the matrix is that wide, in pixels: as wide as its column it would be blown up."""
@@ -55,18 +37,11 @@ class View:
     marks: tuple[str, str]
     """What ``is_marked`` means, and what the other labels are."""
     knows_truth: bool
-    num_samples: int
 
     @property
     def rows(self) -> NDArray[np.int64]:
         """The samples of ``table``."""
         return self.table.sample_id.to_numpy(dtype=np.int64)
-
-
-def cited(paper: str) -> str:
-    """A paper as a link by its title."""
-    title, address = PAPERS.get(paper, paper), paper if paper in PAPERS else ADDRESSES.get(paper)
-    return plain(title) if address is None else f"[{plain(title)}]({address})"
 
 
 def titled(sentence: str, view: View) -> str:
@@ -76,44 +51,16 @@ def titled(sentence: str, view: View) -> str:
     return sentence
 
 
-def draw_agreement(dataset: Dataset, view: View) -> None:
-    """Draw how alike the engines rank, and what weight each has."""
-    summary = view.audit.summary
-    names, correlations = summary.witnesses, summary.rank_correlations
-    weights = summary.weights or {}
-    said = pooled_sentence(weights, names) if weights else titled(summary.trust_sentence, view)
-    if not correlations or len(names) < 2:
-        st.write(
-            "One engine speaks. With two or more, this page shows how alike they rank and where they part."
-        )
-        choose_runs(view)
-        return
-    with st.container(key="engines_agreement"):
-        matrix, words_of_it = st.columns([3, 2], gap="large")
-    with words_of_it:
-        st.markdown(
-            plain(said),
-            help="The numbers of the matrix are rank correlations of two engines over all labels, from −1 to 1.",
-        )
-        contradicted.draw(dataset, view.audit, view.titles, view.table)
-        choose_runs(view)
-    matrix.altair_chart(
+def draw_agreement(view: View) -> None:
+    """Draw how alike the engines rank."""
+    names, correlations = view.audit.summary.witnesses, view.audit.summary.rank_correlations
+    st.caption("Rank correlation of every two over all labels: 1 is the same order, 0 none in common.")
+    st.columns([3, 2])[0].altair_chart(
         charts.agreement_chart(
-            correlations,
-            [view.titles.get(name, name) for name in names],
-            [weights.get(name) for name in names],
-            charts.tones(),
+            correlations or [], [view.titles.get(name, name) for name in names], charts.tones()
         ),
         width=MATRIX_FEW if len(names) <= FEW_ENGINES else "stretch",
     )
-
-
-def pooled_sentence(weights: Mapping[str, float], names: Sequence[str]) -> str:
-    """Say what the column of weights means; the numbers stand there."""
-    said = "Trust comes from one pool of the engines; the last column of the matrix is the weight of each."
-    if any(name not in weights for name in names):
-        said += " One without a weight learned from the labels and ranks only what no other judges."
-    return said
 
 
 def choose_runs(view: View) -> None:
@@ -170,90 +117,44 @@ def bands_of(view: View, engine: str, name: str, about: Mapping[str, Any], *, is
 
 
 @st.fragment
-def draw_engine(
-    view: View, engine: str, histogram: pd.DataFrame, top: float, accuracy: pd.DataFrame, points: pd.DataFrame
-) -> None:
-    """One engine: what it cost, its trust, its signal and accuracy over the epochs, and what it finds."""
-    run, about = view.runs[engine], arrays.describe(view.audit.id, engine)
+def draw_signal(view: View, engine: str, names: Sequence[str]) -> None:
+    """One of an engine's signals over the epochs, as a place among all labels."""
+    about = arrays.describe(view.audit.id, engine)
     with st.container(key=f"engines_one_{engine}", gap="xsmall"):
-        st.markdown(f"**{plain(about['title'])}**")
-        device = plain(str(run.provenance.get("device") or "an unknown device"))
-        warnings = " ".join(arrays.warnings_of(run))
-        warned = " · :material/warning: careful" if warnings else ""
-        st.caption(f"{words.duration(run.seconds)} on {device}{warned}", help=plain(warnings) or None)
-        st.caption(cited(str(about["paper"])))
-        st.altair_chart(charts.histogram_chart(histogram, top, "Trust in the given label"))
-        history = arrays.history_names(view.audit.id, engine)
-        names = [
-            name
-            for name in about["signals"]
-            if name in history and len(arrays.history(view.audit.id, engine, name)) > 1
+        chosen = st.session_state.get(f"engines_signal_{engine}", names[0])
+        name = st.selectbox(
+            about["title"],
+            names,
+            format_func=lambda key: about["signals"][key]["title"],
+            key=f"engines_signal_{engine}",
+            help=plain(about["signals"].get(chosen, about["signals"][names[0]])["meaning"]),
+        )
+        table = bands_of(view, engine, name, about["signals"][name], is_place=True)
+        st.altair_chart(charts.bands_chart(table, "Its place among all labels"))
+
+
+def signals_of(view: View) -> dict[str, list[str]]:
+    """By engine, its signals that were recorded over two epochs and more: one point is no curve."""
+    found = {}
+    for engine in view.runs:
+        kept = arrays.history_names(view.audit.id, engine)
+        known = arrays.describe(view.audit.id, engine)["signals"]
+        found[engine] = [
+            one for one in known if one in kept and len(arrays.history(view.audit.id, engine, one)) > 1
         ]
-        if names:
-            chosen = st.session_state.get(f"engines_signal_{engine}", names[0])
-            name = st.selectbox(
-                "Signal",
-                names,
-                format_func=lambda key: about["signals"][key]["title"],
-                key=f"engines_signal_{engine}",
-                help=plain(about["signals"].get(chosen, about["signals"][names[0]])["meaning"]),
-            )
-            table = bands_of(view, engine, name, about["signals"][name], is_place=True)
-            st.altair_chart(charts.bands_chart(table, "Its place among all labels"))
-        lines = {
-            curves.METRICS[metric]: accuracy[accuracy.metric == metric].value.tolist()
-            for metric in curves.ACCURACY
-            if (accuracy.metric == metric).any()
-        }
-        if drawn := curves.of_several_epochs(lines):
-            st.altair_chart(charts.lines_chart(drawn, "Accuracy"))
-        if view.knows_truth:
-            area = area_of(points, about["title"])
-            both = points[points.engine.isin([about["title"], charts.CONSENSUS])]
-            st.altair_chart(charts.detection_chart(both, "Precision by recall"))
-            st.caption(f"Area under ROC {area:.3f}")
+    return {engine: names for engine, names in found.items() if names}
 
 
-def draw_engines(view: View) -> None:
-    """The engines side by side, every row of charts on one scale."""
-    st.subheader(
-        "Each engine",
-        anchor=False,
-        help="A place is that of a signal among those of all labels at the same epoch; 100 % is the most "
-        "suspicious. The line is the median, the band the middle 80 %. Every row of charts has one scale.",
-    )
+def draw_signals(view: View, signals: Mapping[str, Sequence[str]]) -> None:
+    """The engines' signals side by side on one scale, and what two of them publish."""
     legend((view.marks[0], charts.MARKED), (view.marks[1], charts.OTHER))
-    if len(view.table) < view.num_samples:
-        st.caption(f"Made from {len(view.table):,} labels that are evenly spread over all.")
-    trusts = {
-        name: np.asarray(arrays.trust(view.audit.id, name)[view.rows], dtype=np.float64) for name in view.runs
-    }
-    histograms = {name: charts.histogram(trust, view.is_marked, view.marks) for name, trust in trusts.items()}
-    top = max((float(table.share.max()) for table in histograms.values()), default=1.0)
-    points = pd.DataFrame()
-    if view.knows_truth:
-        points = detection(view, trusts)
-        area = area_of(points, charts.CONSENSUS)
-        st.caption(f"The true labels are known. Dashed: all engines together, area under ROC {area:.3f}.")
-    accuracy = curves.table(readers.epochs(view.audit.id), view.titles)
-    accuracy = accuracy[accuracy.stage == accuracy.groupby("engine").stage.transform("last")]
+    st.caption(
+        "100 % is the most suspicious of all labels at that epoch. Line: the median; band: the middle 80 %."
+    )
     with st.container(key="engines_each"):
-        for name in view.runs:
-            own = accuracy[accuracy.engine == view.titles[name]]
-            draw_engine(view, name, histograms[name], top, own, points)
-
-
-def area_of(points: pd.DataFrame, engine: str) -> float:
-    """Area under the ROC curve of one engine of ``detection``."""
-    part = points[points.engine == engine]
-    return charts.area_under(part.recall.to_numpy(), part.false_share.to_numpy())
-
-
-def detection(view: View, trusts: Mapping[str, NDArray[np.float64]]) -> pd.DataFrame:
-    """Recall, false share and precision by engine and of the consensus, against the known truth."""
-    doubts = {view.titles[name]: 1 - trust for name, trust in trusts.items()}
-    doubts[charts.CONSENSUS] = 1 - view.table.trust_score.to_numpy(dtype=np.float64, na_value=np.nan)
-    return charts.detection_curves(doubts, view.is_marked)
+        for engine, names in signals.items():
+            draw_signal(view, engine, names)
+    draw_published(view)
 
 
 def draw_published(view: View) -> None:
@@ -262,7 +163,7 @@ def draw_published(view: View) -> None:
     has_epsilon = "umn" in view.runs and "epsilon" in arrays.history_names(view.audit.id, "umn")
     if not notes.get("keep_rates") and not has_epsilon:
         return
-    st.subheader("R(t) and ε over the epochs, as published", anchor=False)
+    st.subheader("As published: R(t) and ε", anchor=False)
     left, right = st.columns(2, gap="medium")
     if notes.get("keep_rates"):
         with left:
@@ -298,21 +199,25 @@ with shown():
         is_marked=is_marked,
         marks=marks,
         knows_truth=truth is not None,
-        num_samples=dataset.num_samples,
     )
-    if len(audit.summary.witnesses) > 1:
+    several = len(audit.summary.witnesses) > 1
+    if several:
         with st.container(key="engines_part"):
-            parting.draw(dataset, view.audit, view.table)
-    with st.expander(
-        "How alike the engines are, and the weight of each",
-        icon=":material/grid_on:",
-        expanded=len(audit.summary.witnesses) < 2,
-    ):
-        draw_agreement(dataset, view)
-    fold = st.expander(
-        "Curves of each engine", key="engines_curves", icon=":material/show_chart:", on_change="rerun"
-    )
-    if fold.open:  # they are read and drawn for who asks
-        with fold:
-            draw_engines(view)
-            draw_published(view)
+            parting.draw(dataset, audit, view.table)
+    else:
+        st.write(
+            "One engine speaks. With two or more, this page shows how alike they rank and where they part."
+        )
+    st.subheader("How the engines ran", anchor=False)
+    engines_ran.draw(dataset, audit, view.table, view.is_marked if view.knows_truth else None)
+    choose_runs(view)
+    if several:
+        with st.expander("How alike the engines rank", icon=":material/grid_on:"):
+            draw_agreement(view)
+    if signals := signals_of(view):
+        fold = st.expander(
+            "Signals over the epochs", key="engines_signals", icon=":material/show_chart:", on_change="rerun"
+        )
+        if fold.open:  # they are read and drawn for who asks
+            with fold:
+                draw_signals(view, signals)

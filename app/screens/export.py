@@ -17,6 +17,8 @@ from app.session.words import plain
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.errors import AuditorError
 from auditor.outputs import ExportSummary, preview_export
+from auditor.results import statements
+from auditor.results.progress import wrong_in_words
 from auditor.review import decisions
 from auditor.review import log as decision_log
 
@@ -32,18 +34,24 @@ WORST = 6
 FDR_CHOICES = (0.05, 0.10, 0.20)
 
 
-def choose_policy() -> tuple[str, float | None]:
-    """Policy and bound of the export."""
+def choose_policy(audit: Audit | None) -> tuple[str, float | None]:
+    """Policy and bound of the export: at first the strictest bound at which something is promised."""
     left, right = st.columns([2, 1])
     policy = left.radio(
         "Change", list(POLICIES), format_func=POLICIES.__getitem__, key="export_policy", horizontal=True
     )
     if policy == "reviewed":
         return policy, None
+    standing = statements.load(audit.id) if audit is not None else None
+    kept = [
+        place
+        for place, one in enumerate(FDR_CHOICES)
+        if standing is not None and statements.promise_changes(standing, one).is_kept
+    ]
     bound = right.selectbox(
         "At most this share of the automatic changes is wrong, on average",
         FDR_CHOICES,
-        1,
+        kept[0] if kept else 1,
         format_func=words.percent,
         key="export_fdr",
     )
@@ -74,25 +82,22 @@ def _told_of(counts: Mapping[str, int], total: int) -> str:
 
 
 def show_shares(dataset: Dataset, summary: ExportSummary) -> None:
-    """Draw the share of wrong labels before and after what people decided, and what nobody has checked.
+    """Draw what random samples say was wrong and is left, as Audit and Verify do, and what nobody has checked.
 
-    Without random samples nobody knows either share: then only what is checked.
+    Without random samples nobody knows either: then only what is checked.
     """
     seen = readers.status(dataset)
     number, changes = told(summary)
     rate, left = seen.noise, seen.left
     if rate is not None and left is not None and rate.kind == left.kind == "interval":
-        after = left.point if left.has_middle else left.high
-        least = "" if left.has_middle else "at most "
-        shares = f"About {words.percent(rate.point)} → {least}{words.percent(after / dataset.num_samples)}"
-        state.headline("export_shares", shares, "of the labels are wrong, before → after")
+        state.headline("export_shares", words.interval(rate.low, rate.high), wrong_in_words("labels", left))
         st.markdown(f"**{number}** {changes}")
     else:
         state.headline("export_changes", number, changes)
         if rate is not None:
             st.caption("Nobody knows how many wrong labels are left: random samples say it (Verify).")
     if seen.finished is not None:
-        progress.draw(seen)
+        progress.draw(seen, says_left=rate is None or rate.kind != "interval")
 
 
 def show_changes(
@@ -204,13 +209,13 @@ def show_log(dataset: Dataset) -> None:
 dataset, bar = state.screen("Export")
 audit = state.chosen_audit(dataset)
 first = st.container()
-policy, max_fdr = choose_policy()
+policy, max_fdr = choose_policy(audit)
 with shown():
     show_changes(dataset, policy, max_fdr, first, audit=audit)
 with shown(), st.expander("Log of decisions", icon=":material/history:"):
     show_log(dataset)
 if audit is not None:
-    with shown(), st.expander("Does a network learn better from it?", icon=":material/balance:"):
+    with shown(), st.expander("Does training go better with it?", icon=":material/balance:"):
         before_after.draw(dataset, policy, max_fdr, audit_id=audit.id)
     with shown(), st.expander("FiftyOne", icon=":material/open_in_new:"):
         fiftyone.draw(dataset)

@@ -52,11 +52,11 @@ def of(seen: Status) -> Step:
         return Step("Start an audit: it trains the engines and ranks every label.", "audit", "Start an audit")
     number = audit.summary.num_label_issues or 0
     if seen.dataset.task == SEGMENTATION:
-        return _of_others(audit, "mask", "with a doubtful region", "masks", "Review masks")
+        return _of_others(audit, "mask", "with a suspect region", "masks", "Review masks")
     if seen.dataset.task == REGRESSION:
         return _of_others(audit, "number", "far from what is predicted", "numbers", "Review numbers")
     if seen.dataset.task == MULTILABEL:
-        return _of_others(audit, "picture", "with a label in doubt", "sets", "Review pictures")
+        return _of_others(audit, "picture", "with a suspect label", "sets", "Review pictures")
     left = waiting(seen)
     if 0 < seen.verified < seen.drawn and (left or not is_about_clean(seen)):
         checked = f"{seen.verified} of {words.plural(seen.drawn, 'random sample')} checked; finish the rest."

@@ -1,9 +1,10 @@
-"""The report of a dataset: everything collected from the catalog and handed to ``reporting``."""
+"""The report of a dataset: everything collected from the catalog and handed to ``report_page``."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,8 @@ def _of_all(
     standing: statements.Standing, rate: NoiseRate, left: ErrorsLeft, progress: OnProgress | None
 ) -> dict[str, Any]:
     """Return what the page says about labels of every kind."""
-    dataset = standing.dataset
+    dataset, known = standing.dataset, standing.findings()
+    decided = outcomes(dataset.id)
     return {
         "dataset_name": dataset.name,
         "created_at": datetime.now(tz=UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -113,6 +115,8 @@ def _of_all(
         "noise_rate": rate,
         "promises": list(statements.promises(standing).values()),
         "errors_left": left,
+        "num_checked": len(known.decided),
+        "done": Counter(DECISIONS[decided[one].decision].words for one in known.wrong),
         "more_rows": statements.what_more_buys(standing, drawing.next_size(dataset.id)).sentence,
         "comparison": comparison.kept(dataset.id),
         "engines": _engine_lines(standing.audit),

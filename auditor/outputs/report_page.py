@@ -1,4 +1,4 @@
-"""One self-contained HTML page about an audit: what is promised, what is guessed, and the worst suspects.
+"""One self-contained HTML page about an audit: how many labels are wrong, what was done, and how that is known.
 
 The page loads nothing: style and pictures are inline and a content policy forbids the rest. Everything that comes
 from a user's files is escaped by the template engine. The caller supplies the data; nothing is read here.
@@ -117,12 +117,16 @@ class ReportInput:
     noise_rate: NoiseRate
     promises: Sequence[Promise] = ()
     errors_left: ErrorsLeft | None = None
+    num_checked: int = 0
+    """Labels that a person looked at, at random or as suspects."""
+    done: Mapping[str, int] = field(default_factory=dict)
+    """What people did with those that they found wrong, such as ``relabeled``, and how often."""
     moves: Sequence[Move] = ()
     """Most labels first; at most ``MAX_MOVES`` are listed."""
     class_reports: Sequence[ClassReport] = ()
     splits: Sequence[SplitReport] = ()
     more_rows: str = ""
-    """What further verified rows would tighten, in a sentence."""
+    """What checking more at random would tell, in a sentence."""
     correlations: Sequence[tuple[str, Sequence[float | None]]] = ()
     """Rank correlation of every engine, by title, with every one in the same order; None where nobody can tell."""
     annotators: Mapping[str, Any] | None = None
@@ -180,6 +184,7 @@ def report_html(report: ReportInput) -> str:
         suspects=[(one, picture_uri(one.image)) for i, one in enumerate(drawn) if i not in first],
         num_hidden=max(0, len(suspects) - MAX_SUSPECTS),
         corrections=[(one, picture_uri(one.image)) for one in corrections],
+        kept=[promise for promise in report.promises if promise.is_kept],
         moves=report.moves[:MAX_MOVES],
         conflicts=report.conflicts[:MAX_CONFLICTS],
         sources=SOURCES,

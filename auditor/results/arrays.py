@@ -209,7 +209,7 @@ def speaking_runs(audit_id: int, *, alone: bool | None = None) -> list[Run]:
             ]
         for one in of_audits:
             for run in audits.runs(open_session, one.id):
-                model = _model_of(one, run.engine)
+                model = model_of(one, run.engine)
                 heard = {(other.engine, other.model) for other in found}
                 if (run.engine, model) in heard or not _is_complete(one.id, run.engine):
                     continue
@@ -229,7 +229,7 @@ def engine_of(name: str) -> str:
     return name.partition(ON)[0]
 
 
-def _model_of(audit: Audit, engine: str) -> str:
+def model_of(audit: Audit, engine: str) -> str:
     """Return what an engine of the audit looked at."""
     source = features_of(audit)
     if source is None:

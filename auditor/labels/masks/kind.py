@@ -175,10 +175,10 @@ class Masks(Others):
 
     def line(self, row: Mapping[str, Any]) -> str:
         """Return the mask, what is doubtful and what was decided."""
-        change = "no region is doubtful"
+        change = "no region is suspect"
         if row["largest_change_to"] is not None:
             change = (
-                f"{100 * row['changed_share']:.1f} % doubtful, most of it rather {row['largest_change_to']}"
+                f"{100 * row['changed_share']:.1f} % suspect, most of it rather {row['largest_change_to']}"
             )
         decided = f"  [{row['decision']}]" if row["decision"] else ""
         weakest = f"least sure of {row['weakest_class']}"
@@ -227,7 +227,7 @@ class Masks(Others):
         if blind.num_judged(dataset.id):
             known = statements.noise_rate_now(audit).sentence
         have = plural(dataset.num_samples, "mask", "have")
-        said = [f"{doubted:,} of {have} a region in doubt ({100 * share:.1f} % of all pixels)."]
+        said = [f"{doubted:,} of {have} a suspect region ({100 * share:.1f} % of all pixels)."]
         warning = Masks.warning(dataset, audit) if warns else ""
         return " ".join(filter(None, [*said, warning, known]))
 
@@ -261,7 +261,7 @@ def _guess(is_doubtful: NDArray[np.bool_]) -> NoiseRate:
     share = float(is_doubtful.mean())
     have = plural(len(is_doubtful), "mask", "have")
     sentence = (
-        f"{int(is_doubtful.sum()):,} of {have} a doubtful region. How many are wrong is not known: judge a random "
+        f"{int(is_doubtful.sum()):,} of {have} a suspect region. How many are wrong is not known: check a random "
         "sample to know."
     )
     return NoiseRate(0.0, share, min(1.0, 2 * share), "guess", sentence)

@@ -26,12 +26,12 @@ def region_sentences(
     said: Sequence[Mapping[str, NDArray[Any]]],
     class_names: Sequence[str],
 ) -> str:
-    """Return what the models see in the region, how much of its class it is and what it touches.
+    """Return what the engines see in the region, how much of its class it is and what it touches.
 
     Args:
         region: of this mask.
         given: (H, W) the mask as it came in.
-        said: by model its ``predicted`` class and ``predicted_prob``, each (H, W).
+        said: by engine its ``predicted`` class and ``predicted_prob``, each (H, W).
         class_names: by class.
     """
     label, suggested = class_names[region.given], class_names[region.suggested]
@@ -49,16 +49,16 @@ def _part(share: float) -> str:
 
 
 def _seen(region: Region, said: Sequence[Mapping[str, NDArray[Any]]], class_names: Sequence[str]) -> str:
-    """Return how many models see which class; probabilities are told as evidence, since nothing calibrates them."""
+    """Return how many engines see which class; probabilities are told as evidence: nothing calibrates them."""
     votes = [int(np.bincount(one["predicted"][region.pixels]).argmax()) for one in said]
     share = [
         np.where(one["predicted"] == region.suggested, one["predicted_prob"], 0)[region.pixels].mean()
         for one in said
     ]
     same, agree, total = votes.count(region.suggested), votes.count(region.given), len(votes)
-    who = {1: "The model", 2: "Both models"}.get(total, f"All {total} models")
+    who = {1: "The engine", 2: "Both engines"}.get(total, f"All {total} engines")
     if same < total:
-        who = f"{same} of {total} models"
+        who = f"{same} of {total} engines"
     sees = "sees" if total == 1 or same == 1 else "see"
     found = f"{who} {sees} {class_names[region.suggested]!r} here ({evidence(float(np.mean(share)))})"
     if agree:

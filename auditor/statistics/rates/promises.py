@@ -272,7 +272,7 @@ def promises(
     num_to_judge = int(to_judge.sum())
     to_judge[verified.sample_ids] = False
     if not to_judge.any():
-        why = "Every label is verified; there is nothing left to promise."
+        why = "Every label is checked; there is nothing left to promise."
         return {q: _nothing(q, len(trust_score), why) for q in levels}
     flaggable = to_judge
     is_false = ~rows.is_wrong(given_labels)
@@ -329,10 +329,9 @@ def _one_promise(scene: _Scene, q: float) -> Promise:
     if np.isnan(cut):
         smallest = min(1.0, 1.0 / ((scene.num_rows + 1) * q))
         why = (
-            f"Nothing can be promised at {percent(q)}: {plural(scene.num_rows, 'calibrating row')} can only "
-            f"support a list of "
-            f"{percent(smallest)} of {scene.pool_words or 'the labels'} or more, and no such list is clean enough. "
-            "Verify more rows or accept a higher rate."
+            f"Nothing can be promised at {percent(q)}: with {plural(scene.num_rows, 'label')} checked at random a "
+            f"list has to hold {percent(smallest)} of {scene.pool_words or 'the labels'} or more, and no such list "
+            "is clean enough. Check more at random, or accept a higher share."
         )
         return _nothing(q, len(scene.doubt), why + scene.warning)
     flags = scene.flaggable & (scene.doubt > cut)
@@ -340,16 +339,18 @@ def _one_promise(scene: _Scene, q: float) -> Promise:
     expected = (1 + num_above) / (scene.num_rows + 1) * scene.num_to_judge
     if scene.about_changes:
         labels = plural(num_flags, "label")
-        what = f"{labels} can be changed; on average at most {percent(q)} of such changes are wrong"
+        what = (
+            f"{labels} can be changed; on average at most {percent(q)} of such changes are wrong (about "
+            f"{expected:,.0f} here or fewer)"
+        )
     else:
         what = (
-            f"{plural(num_flags, 'label')} flagged; on average at most {percent(q)} of such flags are false"
+            f"{plural(num_flags, 'top suspect')}: on average at least {percent(1 - q)} of such a list is wrong "
+            f"(about {expected:,.0f} of these are right, or fewer)"
         )
     where = f" from {scene.pool_words}, and about these alone" if scene.pool_words else ""
-    sentence = (
-        f"{what} (about {expected:,.0f} here or fewer). Backed by {scene.num_rows} randomly drawn, verified "
-        f"rows{where}.{scene.warning}"
-    )
+    checked = plural(scene.num_rows, "label", "were")
+    sentence = f"{what}. Known because {checked} checked at random{where}.{scene.warning}"
     return Promise(q, flags, -cut, num_flags, float(expected), True, sentence)
 
 
@@ -390,11 +391,17 @@ def what_more_buys(given_labels: NDArray[np.integer], verified: Verified, num_mo
         labels = max(1, num_left, num_more)  # drawn rows may have been decided meanwhile
         interval = first_interval(round(0.5 * num_more), num_more, labels)
     if not num_more:
-        why = "Every label is verified; the noise rate is known."
+        why = "Every label is checked; the share of wrong ones is known."
     elif not verified.size:
         half = percent((interval.high - interval.low) / 2)
-        why = f"{plural(num_more, 'picture')}: the noise rate to within {half} either way or better."
+        why = (
+            f"{plural(num_more, 'picture')} checked at random should tell the share of wrong labels to within "
+            f"{half} either way, or better."
+        )
     else:
         rows = plural(num_more, "more picture")
-        why = f"{rows}: noise rate within {percent(interval.low)} to {percent(interval.high)}."
+        why = (
+            f"{rows} checked at random should narrow the share of wrong labels to {percent(interval.low)} to "
+            f"{percent(interval.high)}."
+        )
     return MoreRows(num_more, interval.low, interval.high, why)

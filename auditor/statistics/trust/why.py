@@ -49,8 +49,8 @@ def headline(
 
 def _share_in_words(count: int, total: int) -> str:
     if count < total:
-        return f"{count} of {total} models"
-    return "Both models" if total == 2 else f"All {total} models"
+        return f"{count} of {total} engines"
+    return "Both engines" if total == 2 else f"All {total} engines"
 
 
 def _most_common(labels: Iterable[int]) -> tuple[int, int]:

@@ -41,9 +41,3 @@ def test_chart__what_judges_is_each_engines_last_stage() -> None:
 def test_chart__nothing_is_drawn_without_a_point() -> None:
     assert curves.chart(curves.table([], {}), curves.ACCURACY, "accuracy") is None
     assert curves.chart(curves.table(EPOCHS, {}), curves.SELECTION, "selection") is None
-
-
-def test_of_several_epochs__one_point_is_no_curve() -> None:
-    assert curves.of_several_epochs({"once": [0.8], "twice": [0.7, 0.8], "never": []}) == {
-        "twice": [0.7, 0.8]
-    }

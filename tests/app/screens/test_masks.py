@@ -95,11 +95,11 @@ def test_masks__home_counts_what_still_waits(audited_masks: Audited) -> None:
             audited_masks.dataset, readers.audits_of(audited_masks.dataset.id)[0], top=12
         ).page.is_label_issue.sum()
     )
-    assert sentence() == f"{many} masks with a doubtful region wait to be checked."
+    assert sentence() == f"{many} masks with a suspect region wait to be checked."
     excluded = {"sample": WRONG[0], "decision": "exclude", "labels": None, "reviewer": "ada"}
     masks.record({"dataset": audited_masks.dataset.id, "audit": audited_masks.audit_id, **excluded})
     waits = "wait" if many > 2 else "waits"
-    assert sentence() == f"{many - 1} of {many} masks with a doubtful region {waits} to be checked."
+    assert sentence() == f"{many - 1} of {many} masks with a suspect region {waits} to be checked."
 
 
 def test_masks__the_address_names_the_sample_to_begin_with(audited_masks: Audited) -> None:

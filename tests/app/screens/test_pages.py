@@ -658,14 +658,13 @@ def test_classes__a_pair_opens_the_suspects_of_that_pair_and_no_arrow_goes_back(
 
 
 @pytest.mark.usefixtures("copied_home")
-def test_engines__known_truth_brings_the_detection_figures() -> None:
-    app = open_page("engines")
-    assert "rea under ROC" not in texts(app), "the curves wait for who asks"
-    app.session_state["engines_curves"] = True
-    app.run()
-    areas = [float(number) for number in re.findall(r"rea under ROC ([\d.]+\d)", texts(app))]
-    assert len(areas) == 3, "the consensus and two engines"
-    assert min(areas) > 0.6
+def test_engines__a_row_says_how_each_ran_and_known_truth_what_it_finds() -> None:
+    (table,) = [one.value for one in open_page("engines").markdown if "| Engine |" in one.value]
+    head, _, *rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.split("\n")]
+    assert head == ["Engine", "Trained on", "Time", "Contradicts", "Area under ROC"]
+    assert len(rows) == 2
+    assert all(row[1] == "images" and row[2].endswith(" s") and row[3].endswith(" %") for row in rows)
+    assert all(float(row[-1]) > 0.6 for row in rows)
 
 
 @pytest.mark.usefixtures("copied_home")
@@ -683,7 +682,7 @@ def test_frame__an_unexpected_error_shows_an_id_and_no_traceback(copied_home: Pa
     # A whole file with another content than ever was written there: nothing checks for that.
     np.save(copied_home / "audits" / "1" / "cross_entropy" / "trust_score.npy", np.array(["broken"]))
     app = open_page("engines")
-    app.session_state["engines_curves"] = True
+    app.session_state["engines_signals"] = True
     app.run()
     assert not app.exception
     number = app.error[0].value.replace("\\", "").split("logged as ")[1].split(" ")[0]

@@ -42,7 +42,7 @@ def test_suspects__as_few_as_asked_for_or_as_many_as_are_promised(audited: tuple
     promised = photos.suspects(max_fdr=0.5)
     assert 0 < len(promised) < 300
     assert promised.trust_score.is_monotonic_increasing
-    assert promised.attrs["statement"].startswith(f"{len(promised)} labels flagged")
+    assert promised.attrs["statement"].startswith(f"{len(promised)} top suspects: on average")
     assert photos.suspects(2, max_fdr=0.5).equals(promised.head(2))
 
 

@@ -46,7 +46,7 @@ def test_report__is_one_file_without_outside_addresses(audited: tuple[Digits, in
     assert all(one.startswith(("data:", "#")) or "arxiv" in one or "doi" in one for one in loaded), loaded
     assert "data:image/png;base64," in text
     assert "of 100 labels checked at random are wrong" in text
-    assert "more pictures: noise rate within" in text
+    assert "more pictures checked at random should narrow the share of wrong labels to" in text
     with pytest.raises(ExportRefusedError, match="exists"):
         report.write_report("digits", tmp_path / "report.html")
     with pytest.raises(NotFoundError, match="no dataset 'none'"):
@@ -129,7 +129,7 @@ def test_before_after__cleaning_many_wrong_labels_helps(audited: tuple[Digits, i
     assert result.by_seed[0][2] >= result.by_seed[0][1] - 0.05
     assert result.difference.low <= result.difference.difference <= result.difference.high
     page = html.unescape(report.report("digits"))
-    assert "Before and after" in page
+    assert "Trained before and after" in page
     assert result.sentence in page
 
 

@@ -88,6 +88,8 @@ def digits_report():
         noise_rate=rate,
         promises=list(promises(trust, world.given_labels, verified).values()),
         errors_left=errors_left(rate, len(true), num_found_wrong=31, num_found_right=269),
+        num_checked=300,
+        done={"relabeled": 30, "excluded": 1},
         moves=[Move(9, 0, 3, 5, (4, 12)), Move(0, 1, 0, 2)],
         class_reports=class_reports(
             world.given_labels,
@@ -121,10 +123,11 @@ def test_report_html__says_what_was_found(digits_report):
     for sentence in (
         digits_report.noise_rate.sentence,
         digits_report.errors_left.sentence,
-        *(promise.sentence for promise in digits_report.promises),
+        *(promise.sentence for promise in digits_report.promises if promise.is_kept),
         "Plain training.",
         "Clopper and Pearson 1934",
         "1,797 samples",
+        "Of those found 30 are relabeled, 1 excluded.",
     ):
         assert " ".join(sentence.split()) in words
     assert len(html) < 500_000
@@ -178,7 +181,7 @@ def test_report_html__what_was_found_wrong_comes_first_and_each_picture_once(dig
     found = [Correction(one.sample_id, NASTY, NASTY, "digit 3", one.image) for one in seen[:2]]
     page = Page(report_html(replace(digits_report, corrections=found)))
     assert sum(tag == "img" for tag, _ in page.tags) == len(seen)
-    head, rest = page.words().split("The worst that nobody decided on")
+    head, rest = page.words().split("The most suspicious that nobody checked")
     assert head.count(f"{NASTY} → digit 3") == 2
     assert "29 more were found wrong." in head
     assert f"#{seen[0].sample_id} " not in rest
@@ -192,10 +195,10 @@ def test_report_html__proofs_are_folded_and_what_they_prove_is_not(digits_report
         Page(f"<body>{one}</body>").words()
         for one in (opened.split("<body>")[1], folded.split("</div>\n</body>")[0])
     )
-    rate, left = digits_report.noise_rate, digits_report.errors_left
-    for said in (rate.sentence, left.sentence):
-        assert " ".join(said.split()) in seen
-    for said in [promise.sentence for promise in digits_report.promises]:
+    assert digits_report.errors_left.sentence in seen
+    assert "300 were drawn at random, and people checked each of them" in seen
+    kept = [promise.sentence for promise in digits_report.promises if promise.is_kept]
+    for said in [digits_report.noise_rate.sentence, *kept]:
         assert " ".join(said.split()) in proofs
         assert " ".join(said.split()) not in seen
     assert "Clopper and Pearson 1934" in proofs

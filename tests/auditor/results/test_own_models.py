@@ -51,7 +51,7 @@ def test_add__is_heard_shown_and_forgotten(audited: tuple[Digits, int], tmp_path
     assert [verdict.title for verdict in found.verdicts] == [before.verdicts[0].title, "mine"]
     assert found.verdicts[1].predicted_label == digits.true_labels[wrong]
     assert np.isnan(found.verdicts[1].trust)
-    assert "Both models see" in found.headline
+    assert "Both engines see" in found.headline
     assert settled.fits.names == ("mine",)  # the network learned from the labels that it judges
     pool = settled.fits.pools[settled.fits.parts[wrong]]
     posterior = sure_of(digits.true_labels)[wrong] ** pool.weights[0] * np.exp(pool.bias)
@@ -93,10 +93,10 @@ def test_report__counts_the_own_model_among_the_witnesses(
     audited: tuple[Digits, int], tmp_path: Path
 ) -> None:
     digits, audit_id = audited
-    assert "Both models see" not in report.report("digits")
+    assert "Both engines see" not in report.report("digits")
     own_models.add("digits", write_table(tmp_path / "mine.csv", sure_of(digits.true_labels)))
     settle.settle(audit_id)
-    assert "Both models see" in report.report("digits")
+    assert "Both engines see" in report.report("digits")
 
 
 @pytest.mark.parametrize("name", ["cross_entropy", "UMN", "coteaching"])

@@ -187,7 +187,7 @@ def test_report__shows_the_numbers_farthest_from_what_is_predicted(home: Path, t
     assert f'<strong class="given">{number_text(worst.given)}</strong> →' in text
     assert f'<strong class="suggested">{figure(worst.suggested)} ({between})</strong>' in text
     assert text.index(f"#{worst.sample_id} ") < text.index(worst.filepath)
-    assert " labeled · numbers ·" in text
+    assert " labeled · numbers</p>" in text
 
 
 def test_commands__for_classes_refuse_numbers_in_one_line(ages: Path) -> None:

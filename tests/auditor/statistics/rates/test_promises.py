@@ -165,7 +165,7 @@ def test_promise__changes_count_wrong_suggestions_as_false():
 def test_promise__with_every_row_verified_says_so():
     trust, given_labels, true = score_world(0)
     told = promise(trust, given_labels, Verified(np.arange(N), true), 0.2)
-    assert "Every label is verified" in told.sentence
+    assert "Every label is checked" in told.sentence
 
 
 def test_promise__without_verified_rows():
@@ -181,7 +181,7 @@ def test_promise__too_few_rows_say_so():
     ids = np.random.default_rng(0).permutation(N)[:20]
     found = promise(trust, given_labels, Verified(ids, true[ids]), 0.05)
     assert not found.is_kept
-    assert "Nothing can be promised at 5 %: 20 calibrating rows" in found.sentence
+    assert "Nothing can be promised at 5 %: with 20 labels checked at random" in found.sentence
 
 
 def test_promise__never_flags_verified_or_unlabeled_rows():
@@ -255,7 +255,7 @@ def test_promise__rests_on_a_draw_that_is_judged_to_its_end():
     assert "is checked (12 of its rows wait" in told.sentence
     first = Verified(ids, true[ids], backing=np.arange(300) < 200)
     told = promise(trust, given_labels, first, 0.2)
-    assert "Backed by 200 randomly drawn" in told.sentence
+    assert "200 labels were checked at random" in told.sentence
     assert not told.flags[ids].any()
 
 
@@ -289,7 +289,7 @@ def test_what_more_buys__tightens_and_is_never_wider_than_today():
         assert spans == sorted(spans, reverse=True)
         assert now.low <= more[0].rate_low <= more[0].rate_high <= now.high
         assert spans[-1] < spans[0]
-        assert "1,000 more pictures: noise rate within" in more[-1].sentence
+        assert "1,000 more pictures checked at random should narrow" in more[-1].sentence
 
 
 def test_what_more_buys__drawn_labels_that_were_decided_meanwhile_still_wait():
@@ -322,6 +322,6 @@ def test_what_more_buys__before_the_first_and_after_the_last_row():
     assert "to within" in first.sentence
     last = what_more_buys(given, Verified(np.arange(N), true), 100)
     assert (last.num_more, last.rate_low) == (0, last.rate_high)
-    assert "Every label is verified" in last.sentence
+    assert "Every label is checked" in last.sentence
     rest = what_more_buys(given, Verified(np.arange(N - 30), true[:-30]), 100)
     assert rest.num_more == 30

@@ -10,12 +10,12 @@ NAMES = ["cat", "dog", "owl"]
 @pytest.mark.parametrize(
     ("given", "votes", "sentence"),
     [
-        (0, [1, 1, 1], "All 3 models see 'dog' where the label says 'cat'."),
-        (0, [1, 1, 0], "2 of 3 models see 'dog' where the label says 'cat'; 1 agrees with the label."),
-        (0, [0, 0, 1], "2 of 3 models see 'cat' as labeled, 1 something else."),
-        (0, [1, 1], "Both models see 'dog' where the label says 'cat'."),
-        (0, [0, 0, -1], "Both models see 'cat' as labeled."),
-        (-1, [2, 2, 2], "All 3 models see 'owl'; the sample has no label."),
+        (0, [1, 1, 1], "All 3 engines see 'dog' where the label says 'cat'."),
+        (0, [1, 1, 0], "2 of 3 engines see 'dog' where the label says 'cat'; 1 agrees with the label."),
+        (0, [0, 0, 1], "2 of 3 engines see 'cat' as labeled, 1 something else."),
+        (0, [1, 1], "Both engines see 'dog' where the label says 'cat'."),
+        (0, [0, 0, -1], "Both engines see 'cat' as labeled."),
+        (-1, [2, 2, 2], "All 3 engines see 'owl'; the sample has no label."),
         (1, [-1], "No engine predicts a class for this sample."),
         (1, [2], "w0 sees 'owl' where the label says 'dog'."),
     ],
@@ -26,12 +26,12 @@ def test_headline__says_who_sees_what(given, votes, sentence):
 
 def test_headline__says_why_another_class_than_the_seen_one_is_suggested():
     both = [("one", 1), ("two", 1)]
-    plain = "Both models see 'dog' where the label says 'cat'."
+    plain = "Both engines see 'dog' where the label says 'cat'."
     assert headline(0, both, NAMES, 1) == headline(0, both, NAMES, -1) == plain
     assert headline(0, both, NAMES, 2) == (
         f"{plain} 'owl' is suggested by all probabilities and by how often each class is labeled 'cat'."
     )
-    assert headline(1, both, NAMES, 2) == "Both models see 'dog' as labeled."
+    assert headline(1, both, NAMES, 2) == "Both engines see 'dog' as labeled."
 
 
 def test_headline__a_class_name_is_only_text():

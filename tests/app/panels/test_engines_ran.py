@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from app.panels import contradicted
+from app.panels import engines_ran
 
 
 def test_contradictions__counts_shares_of_the_labeled_and_what_people_checked() -> None:
@@ -12,8 +12,5 @@ def test_contradictions__counts_shares_of_the_labeled_and_what_people_checked() 
     predicted = {"one": np.array([1, 0, 0, 1, 1]), "other": np.array([1, 0, 1, 0, 0])}
     right, wrong = np.zeros(5, bool), np.zeros(5, bool)
     wrong[[0, 1]], right[3] = True, True
-    found = contradicted.contradictions(predicted, given, right, wrong).to_dict("records")
-    assert found == [
-        {"engine": "one", "contradicts": 0.5, "alone": 0.25, "checked": 1, "wrong": 1},
-        {"engine": "other", "contradicts": 0.5, "alone": 0.25, "checked": 2, "wrong": 1},
-    ]
+    found = engines_ran.contradictions(predicted, given, right, wrong)
+    assert found == {"one": (0.5, 1, 1), "other": (0.5, 1, 2)}

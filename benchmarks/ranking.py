@@ -276,7 +276,7 @@ def page(stored: Mapping[str, Any]) -> str:
         "## Rules for sets that those are not",
         "",
         "On the sets of lite0 with seed 0 and up to 3,000 labels: a hundred trees that learned the labels by heart "
-        "as one more witness; the noise model on every second label beside a logistic regression that learned from "
+        "as one more engine; the noise model on every second label beside a logistic regression that learned from "
         "all; the noise model as if it had learned from the labels.",
         "",
         "| rule | sets | AUROC with, without (worst change) | flags, right: with; without |",

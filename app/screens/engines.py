@@ -67,7 +67,7 @@ def choose_runs(view: View) -> None:
     """Draw which runs speak, and ask about those of earlier audits."""
     audit = view.audit
     numbers = {one.id: state.audit_number(one) for one in readers.audits_of(audit.dataset_id)}
-    if heard := arrays.heard_in_words(audit, numbers):
+    if heard := arrays.heard_in_words(audit):
         st.caption(plain(titled(heard, view)))
     alone = audit.options.alone
     earlier = [one for one in arrays.speaking_runs(audit.id, alone=False) if one.audit_id != audit.id]

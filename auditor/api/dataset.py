@@ -234,11 +234,11 @@ class Dataset:
     def add_pred_probs(
         self, source: str | Path | NDArray[np.floating], *, name: str | None = None
     ) -> own_models.Added:
-        """Hear your own model's probabilities as one more witness of later audits; see ``own_models.add``."""
+        """Hear your own model's probabilities as one more engine of later audits; see ``own_models.add``."""
         return own_models.add(self.name, source, name=name)
 
     def add_datalab(self, lab: Any, *, name: str = "datalab") -> own_models.Added:
-        """Hear the label issues of cleanlab's ``Datalab``, or its ``get_issues("label")``, as one more witness.
+        """Hear the label issues of cleanlab's ``Datalab``, or its ``get_issues("label")``, as one more engine.
 
         Rows are in the dataset's order. See ``own_models.add_label_issues`` for what is made of them.
 

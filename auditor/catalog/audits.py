@@ -64,6 +64,11 @@ def of_dataset(session: Session, dataset_id: int) -> list[Audit]:
     return [read(Audit, row) for row in session.exec(statement.order_by(AuditTable.id.desc()))]
 
 
+def numbers(session: Session, dataset_id: int) -> dict[int, int]:
+    """By its id, which audit of its dataset it is, counted from 1: what people call it."""
+    return {one.id: place for place, one in enumerate(reversed(of_dataset(session, dataset_id)), start=1)}
+
+
 def finished(found: Iterable[Audit]) -> list[Audit]:
     """Those of the audits that have scores, in the same order; also one that runs, once an engine is done."""
     return [audit for audit in found if audit.status == "finished" or audit.summary.settled_at is not None]
@@ -90,9 +95,11 @@ def require_finished(session: Session, dataset: Dataset, audit_id: int | None = 
         return have_scores[0]
     found = next((audit for audit in have_scores if audit.id == audit_id), None)
     if found is None:
-        numbers = ", ".join(str(audit.id) for audit in reversed(have_scores))
+        called = numbers(session, dataset.id)
+        there = ", ".join(str(called[audit.id]) for audit in reversed(have_scores))
         raise NotFoundError(
-            f"Dataset {dataset.name!r} has no finished audit {audit_id}; its finished audits: {numbers}."
+            f"Dataset {dataset.name!r} has no finished audit {called.get(audit_id, abs(audit_id))}; its finished "
+            f"audits: {there}."
         )
     return found
 

@@ -58,6 +58,27 @@ def audited(name: str, audit_id: int | None = None) -> tuple[Dataset, Audit]:
         return found, audits.require_finished(open_session, found, audit_id)
 
 
+def audit_id_of(name: str, number: int) -> int:
+    """The id of the audit that is the ``number``-th of the dataset, counted from 1; of one that is not there an id
+    that no audit has.
+
+    Raises:
+        NotFoundError: there is no such dataset.
+    """
+    with session() as open_session:
+        known = audits.numbers(open_session, datasets.get(open_session, name).id)
+    return next((one for one, place in known.items() if place == number), -number)
+
+
+def audit_number(audit_id: int) -> int:
+    """Return which audit of its dataset it is, counted from 1.
+
+    Raises:
+        NotFoundError: there is no such audit.
+    """
+    return ask(audits.numbers, audit(audit_id).dataset_id)[audit_id]
+
+
 def newest_audited(name: str, audit_id: int | None = None) -> tuple[Dataset, Audit | None]:
     """A dataset by its name with its newest finished audit, or with that one; None where none has finished yet.
 

@@ -244,7 +244,7 @@ def import_command(source: str, name: str, as_json: bool, dry_run: bool, **optio
 @click.option(
     "--pred-probs",
     metavar="FILE|column:PREFIX",
-    help="Your own model's probabilities, one more witness of this and later audits: a .csv, .tsv, .xlsx or "
+    help="Your own model's probabilities, one more engine of this and later audits: a .csv, .tsv, .xlsx or "
     ".parquet with sample_id or filepath and one column per class, an (N, K) .npy in the order of samples and "
     "classes, or NAME's own columns PREFIX + class name.",
 )
@@ -338,11 +338,11 @@ def audit(
     if witness is not None:  # now that nothing else refuses the command
         added = own_models.keep(witness)
         taken = f"{added.num_rows:,} of {plural(added.num_samples, 'sample')}"
-        echo(f"{added.name}: predictions for {taken} are one more witness.", err=True)
+        echo(f"{added.name}: predictions for {taken} are one more engine.", err=True)
     start_audit(audit_id)
     if detach:
         shown = f"`auditor status {shlex.quote(name)}` shows its progress"
-        echo(f"Audit {audit_id} runs in the background; {shown}.")
+        echo(f"Audit {output.number_of(audit_id)} runs in the background; {shown}.")
         return
     output.follow_audit(audit_id)
     output.audit_summary(audit_id, as_json=as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import getpass
 import json
 import sys
@@ -111,13 +112,24 @@ MAX_FDR = click.option(
 LARGEST = 2**31 - 1
 """What a number in the catalog holds on every database."""
 SEED = click.IntRange(0, LARGEST)
-AUDIT_ID = click.option(
-    "--audit",
-    "audit_id",
-    type=click.IntRange(1, LARGEST),
-    metavar="ID",
-    help="Number of the audit; default: the newest finished one.",
-)
+
+
+def AUDIT_ID(command: Callable[..., Any]) -> Callable[..., Any]:  # noqa: N802 - an option, as those beside it
+    """The option ``--audit``: a number as people see it, which the command is given as the audit's id."""
+
+    @functools.wraps(command)
+    def run(**given: Any) -> Any:
+        if given["audit_id"] is not None:
+            given["audit_id"] = reading.audit_id_of(given["name"], given["audit_id"])
+        return command(**given)
+
+    return click.option(
+        "--audit",
+        "audit_id",
+        type=click.IntRange(1, LARGEST),
+        metavar="N",
+        help="Number of the audit, as the app and `auditor status` say it; default: the newest finished one.",
+    )(run)
 
 
 def echo(text: str, *, err: bool = False) -> None:

@@ -182,6 +182,7 @@ def follow_audit(audit_id: int) -> None:
                 left = _left(engine.seconds_left) if engine.status == "running" else ""
                 bar.update(tasks[engine.engine], description=name, completed=engine.progress, left=left)
 
+        number = number_of(audit_id)
         try:
             last = wait_for_audit(audit_id, show)
         except KeyboardInterrupt:
@@ -189,10 +190,15 @@ def follow_audit(audit_id: int) -> None:
             echo("\nStopping after the current epoch ...", err=True)
             wait_for_audit(audit_id, show)
             command = f"auditor audit {shlex.quote(_name_of(audit_id))} --resume"
-            raise AuditFailedError(f"Audit {audit_id} was cancelled; `{command}` continues it.") from None
+            raise AuditFailedError(f"Audit {number} was cancelled; `{command}` continues it.") from None
     if last.state != "finished":
         how = "too early (its process is gone)" if last.state == "dead" else last.state
-        raise AuditFailedError(last.error or f"Audit {audit_id} ended {how}; `--resume` continues it.")
+        raise AuditFailedError(last.error or f"Audit {number} ended {how}; `--resume` continues it.")
+
+
+def number_of(audit_id: int) -> int:
+    """Return which audit of its dataset it is, as people call it."""
+    return reading.audit_number(audit_id)
 
 
 def _name_of(audit_id: int) -> str:
@@ -207,7 +213,13 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
     if as_json:
         engines = [{"engine": run.engine, "status": run.status, "seconds": run.seconds} for run in runs]
         print_json(
-            {"audit_id": audit_id, "dataset": dataset.name, "engines": engines, **audit.summary.as_json()}
+            {
+                "audit_id": audit_id,
+                "number": number_of(audit_id),
+                "dataset": dataset.name,
+                "engines": engines,
+                **audit.summary.as_json(),
+            }
         )
         return
     for run in runs:
@@ -231,10 +243,11 @@ def runs_that_speak(name: str, *, alone: bool | None, audit_id: int | None, as_j
         rows = [dataclasses.asdict(one) for one in found]
         print_json({"audit_id": audit.id, "alone": audit.options.alone, "runs": rows})
         return
+    called = ask(audits.numbers, dataset.id)
     for one in found:
         weight = (audit.summary.weights or {}).get(one.name)
         counts = "" if weight is None else f", weight {percent(weight)}"
-        echo(f"{one.name}: {one.engine} on {one.model}, audit {one.audit_id}{counts}")
+        echo(f"{one.name}: {one.engine} on {one.model}, audit {called[one.audit_id]}{counts}")
     others = [one for one in arrays.speaking_runs(audit.id, alone=False) if one.audit_id != audit.id]
     if others and audit.options.alone:
         echo(f"Not heard: {plural(len(others), 'run')} of earlier audits; --with-earlier hears them too.")
@@ -260,7 +273,7 @@ def _status_lines(one: Mapping[str, Any]) -> list[str]:
     labels = kind_of_labels(one["task"], one["num_classes"])
     lines = [f"{one['name']}: {plural(one['num_samples'], 'image')}, {labels}"]
     for audit in one["audits"]:
-        lines.append(f"  audit {audit['id']} ({audit['preset']}) {audit['state']}{_how_far(audit)}")
+        lines.append(f"  audit {audit['number']} ({audit['preset']}) {audit['state']}{_how_far(audit)}")
     decided = ", ".join(f"{count:,} {decision}" for decision, count in one["decisions"].items())
     found_wrong = f"; {plural(one['found'], 'wrong label')} found" if decided else ""
     lines.append(f"  decisions: {decided or 'none yet'}{found_wrong}")
@@ -398,6 +411,7 @@ def _audit_status(audit: Audit) -> dict[str, Any]:
     seen = audit_overview(audit.id)
     return {
         "id": audit.id,
+        "number": number_of(audit.id),
         "state": seen.state,
         "preset": audit.preset,
         "engines": [dataclasses.asdict(engine) for engine in seen.engines],

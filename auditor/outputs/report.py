@@ -331,8 +331,9 @@ def _what_trust_changed(audit: Audit) -> list[str]:
     flagged, was = now.is_label_issue.to_numpy(bool), before.is_label_issue.to_numpy(bool)
     undecided = np.array([i not in decided for i in now.sample_id])
     added, dropped = int((flagged & ~was & undecided).sum()), int((was & ~flagged & undecided).sum())
+    number = reading.audit_number(earlier[0].id)
     return [
         f"This audit trained with {plural(int(trusted.sum()), 'label')} that people had confirmed. Against audit "
-        f"{earlier[0].id}, {plural(added, 'undecided label')} rose above the suggested cut and {dropped:,} "
-        f"fell below it."
+        f"{number}, {plural(added, 'label')} that nobody checked rose above the suggested cut, {dropped:,} fell "
+        "below it."
     ]

@@ -243,15 +243,11 @@ def _is_complete(audit_id: int, engine: str) -> bool:
     return (engine_folder(audit_id, engine) / "pred_probs.npy").exists()
 
 
-def heard_in_words(audit: Audit, numbers: Mapping[int, int] | None = None) -> str:
-    """Return which runs spoke when the audit was settled, and of which audits; empty where only its own did.
-
-    ``numbers``: what an audit is called, by its id, where that is not its id.
-    """
-    runs = audit.summary.runs
-    borrowed = [
-        f"{name} (audit {(numbers or {}).get(one, one)})" for name, one in runs.items() if one != audit.id
-    ]
+def heard_in_words(audit: Audit) -> str:
+    """Return which runs spoke when the audit was settled, and of which audits; empty where only its own did."""
+    runs = {name: one for name, one in audit.summary.runs.items() if one != audit.id}
+    numbers = ask(audits.numbers, audit.dataset_id) if runs else {}
+    borrowed = [f"{name} (audit {numbers.get(one, one)})" for name, one in runs.items()]
     return f"Also used, from earlier audits: {', '.join(borrowed)}." if borrowed else ""
 
 

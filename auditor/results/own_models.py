@@ -1,6 +1,6 @@
 """A user's own predicted probabilities: kept beside the dataset, one file a model, until they are forgotten.
 
-Every later audit of the dataset hears them as one more witness. The name of a model becomes the name of its
+Every later audit of the dataset hears them as one more engine. The name of a model becomes the name of its
 file and of its witness, so it is checked before anything is read or stored.
 """
 
@@ -61,7 +61,7 @@ class Witness:
 
 
 def add(dataset_name: str, source: str | Path | NDArray[np.floating], *, name: str | None = None) -> Added:
-    """Take predicted probabilities as one more witness of every later audit; those of the same name are replaced.
+    """Take predicted probabilities as one more engine of every later audit; those of the same name are replaced.
 
     ``source`` is a table with ``sample_id`` or paths and one column a class, named like the class; an (N, K) array,
     or an ``.npy`` of one, in the order of samples and classes; or ``column:PREFIX``, the dataset's own columns
@@ -75,7 +75,7 @@ def add(dataset_name: str, source: str | Path | NDArray[np.floating], *, name: s
 
 
 def add_label_issues(dataset_name: str, issues: pd.DataFrame, *, name: str = "datalab") -> Added:
-    """Take what cleanlab's ``Datalab.get_issues("label")`` says as one more witness of every later audit.
+    """Take what cleanlab's ``Datalab.get_issues("label")`` says as one more engine of every later audit.
 
     ``issues`` has one row a sample in the dataset's order, with ``label_score``, ``given_label`` and
     ``predicted_label``. The score goes to the given label and what is left to the predicted one, or to all others

@@ -1,4 +1,4 @@
-"""A user's own predicted probabilities as one more witness.
+"""A user's own predicted probabilities as one more engine.
 
 Whoever has a model already hands in its probabilities, one column a class named as in the data set, and they
 count like an engine: trust is the log margin of the given label over the best other class. Rows may cover

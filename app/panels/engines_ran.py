@@ -126,7 +126,9 @@ def draw(
     weights = audit.summary.weights or {}
     columns = {
         "Trained on": {
-            name: plain(" + ".join(one.removeprefix("timm:") for one in model.split(",")))
+            name: "the pictures"
+            if model == arrays.IMAGES
+            else plain(" + ".join(one.removeprefix("timm:") for one in model.split(",")))
             for name, model in models.items()
         },
         "Time": {name: words.duration(run.seconds) for name, run in runs.items()},

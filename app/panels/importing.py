@@ -50,7 +50,7 @@ def draw_look(seen: Look) -> None:
     for note in preview.notes:
         st.caption(f":material/info: {plain(note)}")
     if preview.ignored:
-        st.caption(f"{words.plural(len(preview.ignored), 'file')} skipped because they are not images.")
+        st.caption(f"{words.plural(len(preview.ignored), 'file')} skipped because they are no pictures.")
 
 
 def _found(preview: Preview) -> str:

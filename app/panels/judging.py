@@ -32,14 +32,14 @@ BLIND_NUMBER = [
 ]
 BLIND_SET = [
     action(LABEL, VERDICTS[LABEL].button, VERDICTS[LABEL].keys[0], "the given labels are right", tone=KEEP),
-    action(EXCLUDE, "Leave the image out", VERDICTS[EXCLUDE].keys[0], "exclude the image"),
+    action(EXCLUDE, "Leave the picture out", VERDICTS[EXCLUDE].keys[0], "exclude the picture"),
     action(UNSURE, VERDICTS[UNSURE].button, VERDICTS[UNSURE].keys[0], VERDICTS[UNSURE].help),
 ]
 BLIND_MASK = [
     action(KEEP, "It is right", DECISIONS[KEEP].key, "the outline is right", tone=KEEP),
     # A key of its own: W takes a suggestion, and here is none.
     action(RELABEL, "It is wrong", "i", "the outline is wrong", id="wrong", tone=RELABEL),
-    action(EXCLUDE, "Leave the image out", DECISIONS[EXCLUDE].key, "exclude the image"),
+    action(EXCLUDE, "Leave the picture out", DECISIONS[EXCLUDE].key, "exclude the picture"),
     action(UNSURE, VERDICTS[UNSURE].button, VERDICTS[UNSURE].keys[0], VERDICTS[UNSURE].help),
 ]
 """What a person answers about a random sample of numbers, of sets and of masks."""

@@ -24,7 +24,7 @@ def title(source: FeatureSource) -> str:
 def add(dataset: Dataset) -> None:
     """Ask where the features are; once they fit the dataset they are kept and can be chosen."""
     st.caption(
-        "Numbers that your own network says of each image, one row per sample. They are checked and kept with the "
+        "Numbers that your own network says of each picture, one row a picture. They are checked and kept with the "
         "dataset; later audits can use them again."
     )
     with st.form("audit_own_form", border=True), shown():

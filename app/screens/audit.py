@@ -34,11 +34,11 @@ from auditor.ground.vocabulary import CLASSIFICATION, MULTILABEL, REGRESSION, SE
 OTHER_ENGINES = {
     SEGMENTATION: (
         {"cross_entropy": "plain cross-entropy"},
-        "A U-Net trains on each half of the images and judges the other half.",
+        "A U-Net trains on each half of the pictures and judges the other half.",
     ),
     REGRESSION: (
         {"cross_entropy": "mixture density network, the plain engine", "choicenet": "ChoiceNet"},
-        "Each trains on a part of the images (two thirds, or four fifths of features) and judges the others, until "
+        "Each trains on a part of the pictures (two thirds, or four fifths of features) and judges the others, until "
         "all are judged.",
     ),
     MULTILABEL: (
@@ -63,7 +63,7 @@ TIMES = {
     None: "until all is done",
 }
 OWN, OTHER = "own", "other"
-FROM_SCRATCH = "the images, trained from scratch"
+FROM_SCRATCH = "the pictures, trained from scratch"
 DEVICES = {"auto": "automatic: a GPU if there is one", "cpu": "CPU", "cuda": "GPU (CUDA)"}
 FURTHER = {
     None: "the plain engine, where there is a GPU",
@@ -126,7 +126,7 @@ def choose_view(dataset: Dataset, place: DeltaGenerator) -> str | None:
         if added in [*networks, *kept]:
             st.session_state["audit_backbone"] = added
     titles = {
-        AUTO: "what suits these images",
+        AUTO: "what suits these pictures",
         NO_BACKBONE: FROM_SCRATCH,
         OTHER: "another network: fetch its weights, or drop a file with them …",
         OWN: "other features of your own …",
@@ -137,8 +137,8 @@ def choose_view(dataset: Dataset, place: DeltaGenerator) -> str | None:
         [AUTO, *networks, NO_BACKBONE, *kept, OTHER, OWN],
         format_func=lambda name: titles.get(name, f"features of {name.replace(',', ' and ')}"),
         key="audit_backbone",
-        help="Features are what a network that was trained on millions of photos sees in an image. It sees "
-        "every image once, before the engines start; later audits use the same.",
+        help="Features are what a network that was trained on millions of photos sees in a picture. It sees "
+        "every picture once, before the engines start; later audits use the same.",
     )
     if backbone == OWN:
         own_features.add(dataset)
@@ -201,8 +201,8 @@ def choose_engines(dataset: Dataset, backbone: str, fold: DeltaGenerator, *, is_
                 [name for name in FURTHER if name != Finetune.ALL or "," not in backbone],
                 format_func=FURTHER.__getitem__,
                 key="audit_finetune",
-                help="Fine-tuning: the engine trains the whole network on the images, in place of a small one on "
-                "its features. It finds more and takes far longer: it is meant for a GPU, or few images.",
+                help="Fine-tuning: the engine trains the whole network on the pictures, in place of a small one on "
+                "its features. It finds more and takes far longer: it is meant for a GPU, or few pictures.",
             )
         alone = any(row.status == "finished" for row in readers.audits_of(dataset.id)) and not st.checkbox(
             "Use the latest runs of earlier audits too",

@@ -33,8 +33,8 @@ LAYOUTS = {
     "A table with a path and a label": "filepath,label\nimages/001.jpg,cat\nimages/002.jpg,dog",
     "Parquet with the pictures inside": "image: {bytes, path}\nlabel: cat",
     "Masks, a class for each pixel": "street/\n  images/001.jpg\n  masks/001.png",
-    "Numbers, one per image": "filepath,age\nimages/001.jpg,34\nimages/002.jpg,61",
-    "Several classes per image": "filepath,labels\nimages/001.jpg,cat|dog\nimages/002.jpg,tree",
+    "Numbers, one per picture": "filepath,age\nimages/001.jpg,34\nimages/002.jpg,61",
+    "Several classes per picture": "filepath,labels\nimages/001.jpg,cat|dog\nimages/002.jpg,tree",
     "Several people's answers": "filepath,ada,ben\nimages/001.jpg,cat,cat\nimages/002.jpg,dog,cat",
     "What other tools wrote": "COCO  CVAT  Labelbox\nLabel Studio  WebDataset\nHugging Face  fiftyone:NAME",
 }
@@ -50,10 +50,10 @@ LAYOUT_WORDS = {
 }
 MASKS_ON_WORDS = {None: "as sizes tell", "stored": "on the stored pixels", "seen": "on what is seen"}
 TASK_WORDS = {
-    CLASSIFICATION: "classes, one per image",
+    CLASSIFICATION: "classes, one per picture",
     SEGMENTATION: "masks: a class for each pixel",
-    REGRESSION: "numbers, one per image",
-    MULTILABEL: "classes, several per image or none",
+    REGRESSION: "numbers, one per picture",
+    MULTILABEL: "classes, several per picture or none",
 }
 
 
@@ -123,7 +123,7 @@ def show_layouts() -> None:
     """Draw what a source may look like, for who has none ready: what most people have, and a fold with the rest."""
     titles = list(LAYOUTS)
     _draw_layouts(titles[:USUAL], "import_layouts_usual")
-    with st.expander("Numbers, several labels per image, other tools", icon=":material/category:"):
+    with st.expander("Numbers, several labels per picture, other tools", icon=":material/category:"):
         _draw_layouts(titles[USUAL:], "import_layouts_rest")
     if not readers.all_datasets():
         with st.container(horizontal=True, vertical_alignment="center"):

@@ -20,7 +20,7 @@ WORD_JOINER = "\u2060"
 
 FIELDS = {
     "label_column": "Column of labels",
-    "path_column": "Column of image paths",
+    "path_column": "Column of picture paths",
     "true_label_column": "Column of known true labels",
     "root": "Root folder of the paths in a table",
     "annotators": "Columns of several annotators",

@@ -128,7 +128,7 @@ DECISIONS: dict[str, Decision] = {
             words="unreadable",
             key="u",
             button="Unreadable",
-            help="unreadable image",
+            help="unreadable picture",
             colour="#B0A000",
         ),
     )

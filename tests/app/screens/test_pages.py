@@ -663,7 +663,7 @@ def test_engines__a_row_says_how_each_ran_and_known_truth_what_it_finds() -> Non
     head, _, *rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.split("\n")]
     assert head == ["Engine", "Trained on", "Time", "Contradicts", "Area under ROC"]
     assert len(rows) == 2
-    assert all(row[1] == "images" and row[2].endswith(" s") and row[3].endswith(" %") for row in rows)
+    assert all(row[1] == "the pictures" and row[2].endswith(" s") and row[3].endswith(" %") for row in rows)
     assert all(float(row[-1]) > 0.6 for row in rows)
 
 

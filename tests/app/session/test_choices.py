@@ -94,7 +94,7 @@ def test_import__errors_name_the_fields_of_the_page(importing: AppTest, tmp_path
     (tmp_path / "no_paths.csv").write_text("colour,weight\nred,1\nblue,2\n")
     app = preview_path(importing, tmp_path / "no_paths.csv")
     told = app.error[0].value.replace("\\", "")
-    assert "“Column of image paths”" in told
+    assert "“Column of picture paths”" in told
     assert "--path-column" not in told
 
 

@@ -126,7 +126,7 @@ def test_report_html__says_what_was_found(digits_report):
         *(promise.sentence for promise in digits_report.promises if promise.is_kept),
         "Plain training.",
         "Clopper and Pearson 1934",
-        "1,797 samples",
+        "1,797 pictures",
         "Of those found 30 are relabeled, 1 excluded.",
     ):
         assert " ".join(sentence.split()) in words

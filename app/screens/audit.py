@@ -38,7 +38,7 @@ OTHER_ENGINES = {
     ),
     REGRESSION: (
         {"cross_entropy": "mixture density network, the plain engine", "choicenet": "ChoiceNet"},
-        "Each trains on a part of the pictures (two thirds, or four fifths of features) and judges the others, until "
+        "Each trains on a part of the pictures (two thirds, of features four fifths) and judges the others until "
         "all are judged.",
     ),
     MULTILABEL: (

@@ -6,11 +6,11 @@ with two answers: with p the probability that an engine gives a class of a pictu
     P(shown) = q = 1 / (1 + exp(-(a log(p / (1 - p)) + b))),
     P(given) = q (1 - m) + (1 - q) e,
 
-where m is the share of a class's labels that are missing, and e of those that are extra. a is one for all classes;
-b, log(m / (1 - m)) and log(e / (1 - e)) of a class deviate from what classes have in common: b by a normal deviate
-of ``BIAS_APART``, the two others of ``RATES_APART``. All are fitted to where the given sets are likeliest. How far
-apart the classes' errors are nobody knows, so each of ``RATES_APART`` is fitted, and what they say of a label is
-averaged by their evidence (Laplace's approximation; MacKay 2003, chapters 27 and 28).
+where m is the share of a class's labels that are missing, and e of those that are extra. a is one for all
+classes; b, log(m / (1 - m)) and log(e / (1 - e)) of a class deviate normally from what classes have in common.
+All are fitted to where the given sets are likeliest. How far classes are apart nobody knows, so each pair of ``APART`` is
+fitted, and what they say of a label is averaged by their evidence (Laplace's approximation; MacKay 2003, chapters 27
+and 28).
 
 Measured on two sets with four kinds of errors (benchmarks/results/multilabel.md). The same m and e for all ranks
 worse where classes differ, and where they do not, so does each class's own; without a b of its own, what an engine
@@ -32,11 +32,9 @@ from auditor.statistics import NoiseRate
 
 LEAST = 1e-4
 """Smaller probabilities of an engine count as this."""
-BIAS_APART = 0.5
-"""Deviation of a class's b from the common one: what an engine has wrong about a class. 1 is as good on what was
-measured."""
-RATES_APART = (0.0, 0.5, 1.0, 2.0)
-"""Deviations of the log odds of a class's m and e from the common ones that are tried."""
+APART = ((0.5, 0.0), (0.5, 0.5), (0.5, 1.0), (0.5, 2.0), (2.0, 0.0), (2.0, 1.0))
+"""Deviations that are tried: of a class's b, and of the log odds of its m and e, from the common ones. The wide b
+is for engines that say next to nothing: without it, labels of a rare class are held for wrong there."""
 LEAST_CURVED = 0.01
 """Smaller curvatures of the likelihood count as this: next to a bound it has none."""
 STARTS = ((0.1, 0.1), (0.3, 0.02), (0.02, 0.1))
@@ -104,7 +102,7 @@ def judge(given: NDArray[np.int8], probs: Sequence[NDArray[np.floating]]) -> Jud
 
 
 def _fitted(odds: NDArray[np.float64], given: NDArray[np.bool_]) -> tuple[list[_Pool], NDArray[np.float64]]:
-    """Return a pool for each of ``RATES_APART``, of (n, K) log odds and given sets, and how probable each is."""
+    """Return a pool for each of ``APART``, of (n, K) log odds and given sets, and how probable each is."""
     import scipy.optimize  # takes a good part of a second to import: only where it is used
 
     num, classes = max(1, len(odds)), odds.shape[1]
@@ -112,7 +110,7 @@ def _fitted(odds: NDArray[np.float64], given: NDArray[np.bool_]) -> tuple[list[_
     begin = [np.array([1.0, 0.0, *(np.log(one / (1 - one)) for one in m_e)]) for m_e in STARTS]
     starts = [np.concatenate([one, np.zeros(3 * classes)]) for one in begin]
     pools, evidence = [], []
-    for apart in RATES_APART:
+    for apart in APART:
         slope = _Slope(odds, given, apart)
 
         def per_row(values: NDArray[np.float64], slope: _Slope = slope) -> tuple[float, NDArray[np.float64]]:
@@ -137,9 +135,11 @@ class _Slope:
     The values are a, the common b, log odds of m and of e, then of each class three standard normal deviates.
     """
 
-    def __init__(self, odds: NDArray[np.float64], given: NDArray[np.bool_], apart: float) -> None:
+    def __init__(
+        self, odds: NDArray[np.float64], given: NDArray[np.bool_], apart: tuple[float, float]
+    ) -> None:
         self.odds, self.given = odds, given
-        self.scales = np.array([BIAS_APART, apart, apart])
+        self.scales = np.array([apart[0], apart[1], apart[1]])
 
     def pool(self, values: NDArray[np.float64]) -> _Pool:
         bias, missing, extra = (values[1:4] + values[4:].reshape(-1, 3) * self.scales).T

@@ -85,10 +85,17 @@ def test_judge__an_engine_that_misjudges_a_class_does_not_make_its_labels_wrong(
     assert said[0] == pytest.approx((given != truth)[:, 0].mean(), abs=0.03)
 
 
+def test_judge__an_engine_that_knows_nothing_holds_no_label_for_wrong() -> None:
+    rng = np.random.default_rng(2)
+    given = (rng.random((300, 4)) < [0.9, 0.5, 0.2, 0.05]).astype(np.int8)
+    found = judge(given, [rng.random(given.shape)])
+    assert not (found.trust < 0.5).any()
+
+
 def test_slope__is_the_gradient_and_its_determinant_that_of_the_whole_hessian() -> None:
     _, given, probs = simulated([0.15, 0.05, 0.1, 0.1], [0.05, 0.15, 0.1, 0.1], 400)
     odds = np.log(probs / (1 - probs))
-    slope = judging._Slope(odds, given > 0, 1.0)
+    slope = judging._Slope(odds, given > 0, (0.5, 1.0))
     values = np.random.default_rng(3).normal(0, 0.05, 16) + np.array([1, 0, -2, -2, *[0] * 12])
 
     # The model, cell by cell.
@@ -99,7 +106,7 @@ def test_slope__is_the_gradient_and_its_determinant_that_of_the_whole_hessian() 
     for k in range(4):
         m, e = 1 / (1 + np.exp(-(values[2:4] + deviates[k, 1:])))
         for score, label in zip(odds[:, k], given[:, k], strict=True):
-            q = 1 / (1 + np.exp(-(values[0] * score + values[1] + judging.BIAS_APART * deviates[k, 0])))
+            q = 1 / (1 + np.exp(-(values[0] * score + values[1] + 0.5 * deviates[k, 0])))
             chance = q * (1 - m) + (1 - q) * e
             loss -= np.log(chance if label else 1 - chance)
     assert slope(values)[0] == pytest.approx(loss, rel=1e-9)

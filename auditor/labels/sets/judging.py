@@ -8,9 +8,9 @@ with two answers: with p the probability that an engine gives a class of a pictu
 
 where m is the share of a class's labels that are missing, and e of those that are extra. a is one for all
 classes; b, log(m / (1 - m)) and log(e / (1 - e)) of a class deviate normally from what classes have in common.
-All are fitted to where the given sets are likeliest. How far classes are apart nobody knows, so each pair of ``APART`` is
-fitted, and what they say of a label is averaged by their evidence (Laplace's approximation; MacKay 2003, chapters 27
-and 28).
+All are fitted to where the given sets are likeliest. How far classes are apart nobody knows, so each pair of
+``APART`` is fitted, and what they say of a label is averaged by their evidence (Laplace's approximation; MacKay
+2003, chapters 27 and 28).
 
 Measured on two sets with four kinds of errors (benchmarks/results/multilabel.md). The same m and e for all ranks
 worse where classes differ, and where they do not, so does each class's own; without a b of its own, what an engine

@@ -40,7 +40,7 @@ def watch(dataset: Dataset, audit: Audit) -> None:
             with st.expander("How the engines ran", icon=":material/model_training:"):
                 _head(seen, state.audit_number(audit))
                 engines_ran.draw(dataset, audit)
-                _curves(audit.id, _titles(seen))
+                _curves(audit.id, _titles(seen), is_over=True)
             return
     has_list, poll = _has_list(dataset, audit), None if seen.is_over else POLL_S
     if has_list:
@@ -177,12 +177,13 @@ def _bar(row: EngineProgress, title: str) -> None:
         st.caption(plain(row.error))
 
 
-def _curves(audit_id: int, titles: dict[str, str]) -> None:
+def _curves(audit_id: int, titles: dict[str, str], *, is_over: bool = False) -> None:
     points = curves.table(readers.epochs(audit_id), titles)
     accuracy = curves.chart(points, curves.ACCURACY, "accuracy")
     selection = curves.chart(points, curves.SELECTION, "share")
     if accuracy is None and selection is None:
-        st.caption("Curves appear with the first epoch.")
+        if not is_over:
+            st.caption("Curves appear with the first epoch.")
         return
     left, right = st.columns(2)
     if accuracy is not None:

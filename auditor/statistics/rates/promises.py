@@ -247,7 +247,7 @@ def promises(
     if not all(0.0 < q < 1.0 for q in levels):
         raise ValueError(f"levels {list(levels)} must lie between 0 and 1; use 0.1 for 10 %.")
     if verified is None or not verified.size:
-        why = "Nothing can be promised without verified rows: judge a random sample first."
+        why = "Nothing can be promised yet: check a random sample first."
         return {q: _nothing(q, len(trust_score), why) for q in levels}
     if not verified.backing_mask.any():
         why = (
@@ -257,7 +257,7 @@ def promises(
         return {q: _nothing(q, len(trust_score), why) for q in levels}
     chosen = verified.backing_mask & ~verified.trusted_mask & np.isfinite(trust_score[verified.sample_ids])
     if not chosen.any():
-        why = "Nothing can be promised: every verified row was trusted or learned from; verify more."
+        why = "Nothing can be promised: every label that was checked at random was trusted or learned from; check more."
         return {q: _nothing(q, len(trust_score), why) for q in levels}
     rows = verified.subset(chosen)
     pool = _backing_pool(given_labels, verified)

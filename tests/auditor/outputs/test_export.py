@@ -125,7 +125,7 @@ def test_export__a_promise_stands_while_people_review_part_of_its_list(
         ({"policy": "auto"}, "needs a bound on the false-discovery rate"),
         (
             {"policy": "auto", "max_fdr": 0.1},
-            "Nothing can be promised without verified rows.*Nothing was written",
+            "Nothing can be promised yet.*Nothing was written",
         ),
         ({"policy": "all"}, "There is no policy 'all'"),
     ],

@@ -126,7 +126,7 @@ def test_promises__without_verified_rows_nothing_is_promised(audited: tuple[Digi
     _, audit_id = audited
     promise = statements.promises(statements.load(audit_id))[0.1]
     assert not promise.is_kept
-    assert "Nothing can be promised without verified rows" in promise.sentence
+    assert "Nothing can be promised yet" in promise.sentence
     assert statements.noise_rate(statements.load(audit_id)).kind == "guess"
 
 

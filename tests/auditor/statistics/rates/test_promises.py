@@ -173,7 +173,7 @@ def test_promise__without_verified_rows():
     for verified in (None, Verified(np.array([], dtype=int), np.array([], dtype=int))):
         found = promise(trust, given_labels, verified, 0.1)
         assert not found.flags.any()
-        assert "Nothing can be promised without verified rows" in found.sentence
+        assert "Nothing can be promised yet" in found.sentence
 
 
 def test_promise__too_few_rows_say_so():

@@ -257,7 +257,9 @@ def promises(
         return {q: _nothing(q, len(trust_score), why) for q in levels}
     chosen = verified.backing_mask & ~verified.trusted_mask & np.isfinite(trust_score[verified.sample_ids])
     if not chosen.any():
-        why = "Nothing can be promised: every label that was checked at random was trusted or learned from; check more."
+        why = (
+            "Nothing can be promised: every label checked at random was trusted or learned from; check more."
+        )
         return {q: _nothing(q, len(trust_score), why) for q in levels}
     rows = verified.subset(chosen)
     pool = _backing_pool(given_labels, verified)

@@ -203,7 +203,7 @@ def colour(label: int) -> str:
 
 
 def strongest_first(regions: Sequence[Region]) -> list[Region]:
-    """Regions in the order of what the networks doubt most; their numbers, by which they are taken, stay."""
+    """Regions in the order of what the engines doubt most; their numbers, by which they are taken, stay."""
     return sorted(regions, key=lambda one: -one.doubt)
 
 

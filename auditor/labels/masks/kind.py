@@ -237,7 +237,7 @@ class Masks(Others):
         masks are wrong. Empty elsewhere.
         """
         is_most = 2 * (audit.summary.num_label_issues or 0) > dataset.num_samples
-        return "The networks doubt so many that they often err themselves." if is_most else ""
+        return "The engines doubt so many that they often err themselves." if is_most else ""
 
     @staticmethod
     def class_table(dataset: Dataset, audit: Audit) -> pd.DataFrame:

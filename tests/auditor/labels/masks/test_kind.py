@@ -280,5 +280,5 @@ def test_statement__says_that_the_networks_err_where_most_masks_are_doubted(
 
     assert said(6).startswith("6 of 12 masks have a suspect region (")
     assert "often err themselves" not in said(6)
-    assert "The networks doubt so many that they often err themselves." in said(7)
+    assert "The engines doubt so many that they often err themselves." in said(7)
     assert "often err themselves" not in KIND.statement(dataset, audit, warns=False)

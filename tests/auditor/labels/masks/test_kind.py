@@ -238,7 +238,7 @@ def test_verify__right_and_wrong_masks_give_a_rate_and_promises(
     assert found["noise_rate"]["point"] == pytest.approx(len(WRONG) / num)
     assert [one["q"] for one in found["promises"]] == [0.05, 0.1, 0.2]
     assert "is not known" not in command("suspects", "shapes")
-    assert "Every label is verified" in command("suspects", "shapes", "--max-fdr", "0.2")
+    assert "Every label is checked" in command("suspects", "shapes", "--max-fdr", "0.2")
 
     decide(audited_masks, WRONG[0], "relabel")
     given = results.given_masks(audited_masks.dataset)

@@ -430,7 +430,7 @@ def test_export__a_promise_that_nobody_can_keep_is_one_friendly_line() -> None:
     app = open_page("export")
     app.radio(key="export_policy").set_value("auto").run()
     assert not app.exception
-    assert "judge a random sample first" in texts(app)
+    assert "check a random sample first" in texts(app)
     assert not app.error
     assert app.button(key="export_csv").label == "Cleaned CSV"
 

@@ -55,7 +55,9 @@ def watch(
     seen = find()
     if seen:
         is_open = any(not one.is_over for one in seen)
-        st.fragment(_draw, run_every=POLL_S if is_open else None)(find, draw_result, forget, is_open)
+        # No fragment once it is over: Streamlit can lose a press in one while the rest of the page is still drawn.
+        draw = st.fragment(_draw, run_every=POLL_S) if is_open else _draw
+        draw(find, draw_result, forget, is_open)
 
 
 def controls(

@@ -88,7 +88,7 @@ def start_the_audit(page: Any) -> None:
     page.get_by_text("Settings", exact=True).wait_for(timeout=WAIT_MS)
     settled(page)
     page.get_by_text("Settings", exact=True).click()
-    page.get_by_text("Each engine trains").wait_for(timeout=WAIT_MS)
+    page.get_by_text("Each engine learns").wait_for(timeout=WAIT_MS)
     boxes = page.locator("[class*=st-key-audit_engine_]:not(.st-key-audit_engine_cross_entropy) label")
     for i in range(boxes.count()):
         box = boxes.nth(i).locator("input")

@@ -306,13 +306,13 @@ class Bench {
       return el("a", { class: "action", href: `${this.data.connection.base}/${name}?${where}`, target: "_self", text: says });
     };
     const next = [
-      isEnd ? page("suspects", "The next 40", { suspects_show: "undecided" }) : null, page("verify", "Verify"), page("export", "Export"),
+      isEnd ? page("suspects", "40 less suspicious", { suspects_show: "undecided" }) : null, page("verify", "Verify"), page("export", "Export"),
     ].filter(Boolean);
     // Where many were wrong the list goes on, unless about nothing is left; else a random sample says what is left, and
     // once one did, the export is due.
     const [wrong, latest] = progress?.latest || [0, 0];
     const goesOn = isEnd && progress && !progress.isLittleLeft && wrong >= WORTH_IT * latest;
-    const wanted = goesOn ? "The next 40" : progress?.expected_left === null && !progress.isLittleLeft ? "Verify" : "Export";
+    const wanted = goesOn ? "40 less suspicious" : progress?.expected_left === null && !progress.isLittleLeft ? "Verify" : "Export";
     // The one thing to do comes first.
     const due = next.find((link) => link.textContent === wanted);
     due?.classList.add("primary");

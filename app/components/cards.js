@@ -201,7 +201,7 @@ class Cards {
     const kept = all > number ? `, keep ${all - number}` : "";
     const keep = keymap.shown("keep");
     return toolbar(bench.bench, [
-      actionButton(keep, `Keep all ${all}`, () => bench.verdict("keep"), `keep ${isNarrow(bench.bench) ? "large" : ""}`, idle),
+      actionButton(keep, `Keep ${all}`, () => bench.verdict("keep"), `keep ${isNarrow(bench.bench) ? "large" : ""}`, idle),
       actionButton("Enter", `Change ${number} ${number === 1 ? "label" : "labels"} ${this.isMixed ? "as suggested" : `to ${bench.className(pair.suggested)}`}${kept}`, () => bench.suggestion(), "primary large", { ...idle, "data-testid": "settle" }),
     ], [
       actionButton(keymap.shown("invert"), this.isInverted ? "Tick all" : "Tick none", () => this.invert()),

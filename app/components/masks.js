@@ -113,7 +113,7 @@ class MaskBench {
         el("span", { class: "pair", title: `doubt ${percent(one.doubt)}, ${percent(one.share)} of the image` }, pair(one)),
         el("span", { class: "stands", text: stands(one) }),
       ]));
-    const there = this.shown.suggested ? [...new Set([...card.classes, ...card.regions.map(({ suggested }) => suggested)])] : card.classes;
+    const there = [...new Set([...card.classes, ...card.regions.map(({ suggested }) => suggested)])];
     const legend = el("ul", { class: "legend", "aria-label": "Classes of this mask" }, there.map((label) => el("li", {}, this.named(label))));
     const button = (id, text, action, tone = "") => actionButton(this.keymap.shown(id), text, action, tone, { title: text });
     const of = card.regions.length;

@@ -50,8 +50,9 @@ def draw(dataset: Dataset, audit: Audit, table: pd.DataFrame) -> None:
         (sample, given, suggested, votes[sample]) for sample, given, suggested in columns.to_numpy().tolist()
     ]
     st.caption(
-        "Here they part most. Together they suggest :blue[a class] in place of :orange[the given label]. Below "
-        "each engine is what it sees: grey the given label, :blue[blue the suggested one], :violet[violet another]."
+        "Here they part most. :blue[The suggestion] in place of :orange[the given label] also counts which classes "
+        "are often given for each other, so it may be one that no engine names alone. Below each engine is what it "
+        "sees: grey the given label, :blue[blue the suggested one], :violet[violet another]."
     )
     st.html(table_of(rows, dataset.class_names, functools.partial(_address, readers.connection(dataset))))
 

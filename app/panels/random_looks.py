@@ -56,7 +56,7 @@ def offer(dataset: Dataset, choose_purpose: Callable[[int], str] | None = None) 
                 st.caption(f"At {SECONDS} seconds each: about {minutes}.")
             purpose = drawing.usual_purpose(dataset.name, size)
             if choose_purpose is not None:
-                with st.expander("What else they shall tell"):
+                with st.expander("What else to measure"):
                     purpose = choose_purpose(size)
             if is_started:
                 with shown():

@@ -24,7 +24,7 @@ from auditor.review import log as decision_log
 
 POLICIES = {
     "reviewed": "Only what a person decided",
-    "auto": "Also suggestions, as many as a promise covers",
+    "auto": "Also the surest suggestions, as many as random checks allow",
 }
 PICTURES, CARDS, SIDE = 12, 12, 160
 """Pictures of a card, cards, and pixels of a picture."""

@@ -39,4 +39,6 @@ found = (
     if number
     else f"Audit {shown}: {statements.no_suspects(audit)}"
 )
-st.caption(f"{found} The most suspicious come first.")
+st.caption(
+    f"{found} Cards: where most corrections are expected first. Single pictures: the most suspicious first."
+)

@@ -34,7 +34,7 @@ def choose_purpose(dataset: Dataset, key: str, size: int) -> str:
     }
     first = list(says).index(drawing.usual_purpose(dataset.name, size))
     chosen = st.radio(
-        "What they shall tell",
+        "What to measure",
         list(says),
         first,
         format_func=says.__getitem__,

@@ -50,7 +50,7 @@ REGION = "region-"
 """Before the number of a region: a veil lies over all but that one."""
 VEIL, EDGE = (40, 46, 56, 64), (255, 255, 255, 255)
 """Colours (RGBA) beyond the region and of its border; the veil is grey, for photos may be dark themselves."""
-GREY_SIDE, DARK, MOST_LIGHT = 256, 64, 3.0
+GREY_SIDE, DARK, MOST_LIGHT = 256, 96, 4.0
 """Pixels of the picture that says how dark a region is, below which mean of 255 its close-up is brighter, and
 how many times at most."""
 DRAWN_SIDE = 720

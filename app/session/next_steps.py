@@ -62,8 +62,10 @@ def of(seen: Status) -> Step:
         checked = f"{seen.verified} of {words.plural(seen.drawn, 'random sample')} checked; finish the rest."
         return Step(checked, "verify", "Continue verifying")
     if left:
-        many = words.count(left) if left == number else f"{words.count(left)} of {words.count(number)}"
-        text = f"{many} {'suspect waits' if left == 1 else 'suspects wait'} to be checked."
+        many = words.plural(left, "suspect")
+        if left < number:
+            many = f"{words.count(left)} of {words.plural(number, 'suspect')}"
+        text = f"{many} {'waits' if left == 1 else 'wait'} to be checked."
         if seen.running is not None and seen.running.id == audit.id:
             text += " Other engines still train; the order gets better when they are done."
         return Step(text, "suspects", "Review the suspects")

@@ -4,21 +4,25 @@
     python -m benchmarks.figures --only guess     # some parts
     python -m benchmarks.figures --list           # what there is, and at which commit it was measured
 
-A part begins with nothing where the code that it measures (``auditor`` and ``engines``, or ``engines`` alone) has
-changed since: its figures are taken away (Git keeps them), then its commands make them again. One that was stopped
-goes on. What was measured when, and on what, is kept in ``results/commits.json`` and stands in its ``README.md``.
-Parts that need more than this machine has (a GPU, files that nobody may hand on) say so and are left as they are.
+A part begins with nothing where a statement of the code that it measures has changed since: its figures are taken
+away (Git keeps them), then its commands make them again. One that was stopped goes on. Words make no figure old,
+also those that a user reads. What was measured when, and on what, is kept in ``results/commits.json`` and stands
+in its ``README.md``. Parts that need more than this machine has (a GPU, files that nobody may hand on) say so and
+are left as they are.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import datetime
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +38,10 @@ BEGUN = ROOT / "build" / "figures.json"
 """By part: the commit that it was begun at."""
 PAGE = RESULTS / "README.md"
 ENGINES_ALONE = ("engines",)
+STATISTICS = ("engines", "auditor/statistics")
+TRUST = ("engines", "auditor/statistics/trust", "auditor/statistics/annotators")
+SETS, NUMBERS = (("engines", f"auditor/labels/{kind}") for kind in ("sets", "numbers"))
+MASKS = ("engines", "auditor/labels/masks", "auditor/pictures/masks.py")
 _SCRATCH = "mnist-sym20 mnist-sym50 mnist-pair45 mnist-asym40 cifar10n-aggre cifar10-asym40"
 BEGINNING = "<!-- of python -m benchmarks.figures -->"
 END = "<!-- end -->"
@@ -53,16 +61,22 @@ class Part:
     kept: tuple[Path, ...] = ()
     """What it keeps elsewhere between its runs."""
     measures: tuple[str, ...] = PRODUCT
-    """Folders of the code that it measures: figures are of today as long as nothing changed there."""
+    """Folders of the code that it measures: figures are of today as long as no statement changed there."""
 
 
 def _paper(name: str, *files: str, measures: tuple[str, ...] = ENGINES_ALONE) -> Part:
     return Part(files or (f"{name}.json",), (f"benchmarks.papers.{name} --scale cpu",), measures=measures)
 
 
-def _own(name: str, *options: str) -> Part:
+def _own(name: str, *options: str, measures: tuple[str, ...] = PRODUCT) -> Part:
     """A module that writes its JSON, once for each of ``options``."""
-    return Part((f"{name}.json",), tuple(f"benchmarks.{name} {one}".strip() for one in options or ("",)))
+    commands = tuple(f"benchmarks.{name} {one}".strip() for one in options or ("",))
+    return Part((f"{name}.json",), commands, measures=measures)
+
+
+def _page(name: str, measures: tuple[str, ...] = PRODUCT) -> Part:
+    """A module that writes its JSON and its page."""
+    return Part((f"{name}.json", f"{name}.md"), (f"benchmarks.{name}",), measures=measures)
 
 
 PARTS = {
@@ -70,16 +84,24 @@ PARTS = {
         ("backbones.jsonl", "backbones.md"),
         ("benchmarks.backbones", "benchmarks.backbones_page"),
         kept=(WORK / "runs",),
+        measures=TRUST,
     ),
-    "finetuning": _own("finetuning"),
-    "ranking": Part(("ranking.json", "ranking.md"), ("benchmarks.ranking",), is_begun_anew=False),
-    "constants": Part(("constants.json", "constants.md"), ("benchmarks.constants",)),
-    "guess": Part(("guess.json", "guess.md"), ("benchmarks.guess",), kept=(ROOT / "build" / "guess",)),
-    "promises": Part(("promises.json", "promises.md"), ("benchmarks.promises",)),
-    "annotators": Part(("annotators.json", "annotators.md"), ("benchmarks.annotators",)),
-    "multilabel": Part(("multilabel.json", "multilabel.md"), ("benchmarks.multilabel",)),
-    "numbers": Part(("numbers.json", "numbers.md"), ("benchmarks.numbers",)),
-    "masks": _paper("masks", "masks.json", "masks.md", measures=PRODUCT),
+    "finetuning": _own("finetuning", measures=TRUST),
+    "ranking": Part(
+        ("ranking.json", "ranking.md"), ("benchmarks.ranking",), is_begun_anew=False, measures=TRUST
+    ),
+    "constants": _page("constants", STATISTICS),
+    "guess": Part(
+        ("guess.json", "guess.md"),
+        ("benchmarks.guess",),
+        kept=(ROOT / "build" / "guess",),
+        measures=TRUST,
+    ),
+    "promises": _page("promises", STATISTICS),
+    "annotators": _page("annotators", STATISTICS),
+    "multilabel": _page("multilabel", SETS),
+    "numbers": _page("numbers", NUMBERS),
+    "masks": _paper("masks", "masks.json", "masks.md", measures=MASKS),
     "detection": Part(
         ("detection.json", "detection.md", "detection_auroc.png"),
         (
@@ -123,7 +145,7 @@ PARTS = {
     "speed_goals": _own(
         "speed_goals", *["photos", "large_20000", "cifar", "umn", "budget", "budget_together"]
     ),
-    "pool_size": _own("pool_size"),
+    "pool_size": _own("pool_size", measures=TRUST),
     "import_speed": _own("import_speed", "--data ../shared/data"),
     "fiftyone_push": Part(
         ("fiftyone_push.json",),
@@ -135,7 +157,7 @@ PARTS = {
     "app_pages": _own("app_pages"),
     "app_million": _own("app_million"),
     "map_browser": _own("map_browser"),
-    "review_keys": Part(("review_keys.json", "review_keys.md"), ("benchmarks.review_keys",)),
+    "review_keys": _page("review_keys"),
     "truth": Part(("truth.json",), ("qa.truth",), kept=(ROOT / "build" / "truth.jsonl",)),
     "faults": Part(
         ("faults.json", "faults.md"), ("qa.faults.campaign",), kept=(ROOT / "build" / "faults.jsonl",)
@@ -156,7 +178,9 @@ def main() -> None:
     arguments = parser.parse_args()
     if not arguments.list:
         for name in arguments.only:
-            measure(name, commit(PARTS[name].measures))
+            measures = PARTS[name].measures
+            before, now = _read(COMMITS).get(name, {}).get("commit", ""), commit(measures)
+            measure(name, before if same_statements(before, now, measures) else now)
     PAGE.write_text(with_table(PAGE.read_text(), _read(COMMITS)))
     print(table(_read(COMMITS)))
 
@@ -191,6 +215,37 @@ def measure(name: str, now: str) -> None:
         "hours": round((time.monotonic() - began) / 3600, 2),
     }
     _write(COMMITS, _read(COMMITS) | {name: row})
+
+
+class _Wordless(ast.NodeTransformer):
+    """Takes what somebody reads out of a module: comments are not there, sentences become empty."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        return ast.Constant("") if isinstance(node.value, str) and " " in node.value else node
+
+    def visit_JoinedStr(self, _: ast.JoinedStr) -> ast.AST:
+        return ast.Constant("")
+
+
+def same_statements(before: str, now: str, measures: tuple[str, ...]) -> bool:
+    """Whether the Python files of two commits are the same but for words (``now`` may end with a plus: never)."""
+    if before == now or not before or now.endswith("+"):
+        return before == now
+    code = _code(before, measures)
+    return code is not None and code == _code(now, measures)
+
+
+def _code(at: str, measures: tuple[str, ...]) -> dict[str, str] | None:
+    """The statements of each file at a commit; None where a folder was not there yet."""
+    packed = subprocess.run(["git", "archive", at, "--", *measures], cwd=ROOT, capture_output=True)
+    if packed.returncode:
+        return None
+    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as files:
+        return {
+            one.name: ast.dump(_Wordless().visit(ast.parse(file.read())))
+            for one in files
+            if one.name.endswith(".py") and (file := files.extractfile(one))
+        }
 
 
 def table(done: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -95,3 +96,30 @@ def test_with_table__takes_the_place_of_the_one_before() -> None:
     assert "| guess | abc | 2026-01-02 |  | 3 h |" in found
     assert figures.with_table(found, {}).startswith("above\n")
     assert found.endswith(f"{figures.END}\nbelow")
+
+
+def test_same_statements__words_make_no_figure_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "ROOT", tmp_path)
+    code = tmp_path / "code" / "one.py"
+    code.parent.mkdir()
+
+    def committed(text: str) -> str:
+        code.write_text(text)
+        git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
+        subprocess.run([*git, "add", "."], cwd=tmp_path, check=True)
+        subprocess.run([*git, "commit", "-qm", "one"], cwd=tmp_path, check=True)
+        return subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=tmp_path, text=True).strip()
+
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    first = committed(
+        'def f(x: int) -> str:\n    """Say it."""\n    return g("cosine", f"{x} rows are wrong")\n'
+    )
+    words = committed(
+        'def f(x: int) -> str:  # so\n    """Tell it."""\n    return g("cosine", f"{x} are bad")\n'
+    )
+    setting = committed('def f(x: int) -> str:\n    """Tell it."""\n    return g("linear", f"{x} are bad")\n')
+    assert figures.same_statements(first, words, ("code",))
+    assert not figures.same_statements(words, setting, ("code",))
+    assert not figures.same_statements(first, words + "+", ("code",))
+    assert not figures.same_statements("", words, ("code",))
+    assert not figures.same_statements(first, words, ("not there",))

@@ -178,10 +178,12 @@ def judge(
     actions: list[dict[str, Any]],
     finished: str,
     last: dict[str, Any] | bool | None,
+    next_steps: Mapping[str, str] | None = None,
     audit_id: int | None = None,
     chart: dict[str, Any] | None = None,
     unit: str = "",
     on_point: Callable[[], None] | None = None,
+    on_next: Callable[[], None] | None = None,
 ) -> None:
     """Labels to answer on, one at a time, with buttons and keys as on the bench.
 
@@ -200,12 +202,14 @@ def judge(
             the list of keys, ``tone``.
         finished: what is shown there when nothing is left.
         last: the answer that can be taken back, if any: of random samples its ``draw`` and ``sample``.
+        next_steps: buttons of that moment, the one to press first: what it says by what ``on_next`` is told.
         audit_id: whose suspects they are; None: of random samples, which are judged without a suggestion.
         chart: of numbers, what is drawn beside them: ``name``, ``sentence``, ``points`` (sample, given, predicted,
             whether it is a suspect), ``answers`` (sample, number now or None) and ``scale``, like one of ``alike``.
         unit: of the numbers, where it is known.
         on_point: called when a dot was clicked whose sample is none of ``items``; its sample arrives as
             ``session_state[key]["point"]`` before.
+        on_next: called when one of ``next_steps`` was chosen, which arrives as ``session_state[key]["next"]``.
     """
     is_blind = audit_id is None
     _JUDGE(
@@ -219,6 +223,7 @@ def judge(
             "actions": actions,
             "finished": finished,
             "last": last,
+            "next": [{"id": name, "text": text} for name, text in (next_steps or {}).items()],
             "audit": audit_id,
             "route": "blind" if is_blind else "verdicts",
             "typed": vocabulary.LABEL,
@@ -228,6 +233,7 @@ def judge(
         },
         on_more_change=lambda: None,
         on_point_change=on_point or (lambda: None),
+        on_next_change=on_next or (lambda: None),
     )
 
 

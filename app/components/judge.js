@@ -8,11 +8,10 @@ const JUDGE_ACTIONS = [
   { id: "save", key: "s", text: "save the labels as they are marked", when: (item) => item && item.chips },
   { id: "undo", key: "z", text: "undo your last answer", when: () => true },
   { id: "colours", key: "l", text: "show or hide the classes in their colours", when: (item) => item && item.legend },
-  { id: "back", key: "b", text: "the one before", when: (item) => item && item.sides },
-  { id: "next", key: "f", text: "the next one, without an answer", when: (item) => item && item.sides },
   { id: "large", key: "v", text: "the picture large; Esc closes", when: (item) => item && !item.layers },
 ];
 const JUDGE_FIXED = [["?", "this list"]];
+const JUDGE_MOVES = [["← →", "the one before, the next one; neither is an answer"]]; // as on the bench
 const CHIP_KEYS = "1234567890adfghijkopbtuxym"; // of classes by their place, where they have no digit of their own
 const nameOf = ({ draw, sample }) => `${draw ?? ""}/${sample}`;
 
@@ -66,8 +65,8 @@ class Judge {
     const isLarge = ({ tone }) => ["keep", "relabel"].includes(tone);
     const answer = (one) => this.button(one.id, named[one.id] || one.button, () => this.answer(one.id), isLarge(one) ? `${one.tone} large` : one.tone);
     this.actions.replaceChildren(...toolbar(this.box, answers.filter(isLarge).map(answer), answers.filter((one) => !isLarge(one)).map(answer), [
-      ...(this.item?.sides && this.items.length > 1 ? [this.button("back", "Back", () => this.go(-1)), this.button("next", "Next", () => this.go(1))] : []),
-      this.last ? this.button("undo", "Undo", () => this.undo()) : null,
+      ...(this.canMove ? [actionButton("←", "Back", () => this.go(-1), "", { "data-action": "back" }), actionButton("→", "Next", () => this.go(1), "", { "data-action": "next" })] : []),
+      actionButton(this.keymap.shown("undo"), "Undo", () => this.undo(), "", { title: "Undo your last answer", "data-action": "undo", disabled: !this.last }),
       actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys", "data-action": "keys" }),
     ].filter(Boolean)));
     if (focused) this.actions.querySelector(`[data-action="${focused}"]`)?.focus();
@@ -75,6 +74,11 @@ class Judge {
 
   get active() {
     return this.box.getRootNode().activeElement;
+  }
+
+  // Suspects may be put off; a random sample is answered in its order.
+  get canMove() {
+    return Boolean(this.item?.sides) && this.items.length > 1;
   }
 
   // What is put off comes again behind the others.
@@ -101,7 +105,9 @@ class Judge {
     this.field = undefined;
     this.box.setAttribute("data-sample", item ? item.sample : "");
     if (!item) {
-      this.stage.replaceChildren(el("div", { class: "finished" }, [el("strong", { text: this.data.finished })]));
+      this.stage.replaceChildren(el("div", { class: "finished" }, [
+        el("strong", { text: this.data.finished }), ...this.steps(),
+      ]));
       return;
     }
     const answer = [
@@ -111,7 +117,7 @@ class Judge {
       "number" in item ? this.form(item.number) : null,
     ];
     const said = [
-      el("small", { text: this.progress }),
+      el("small", { text: this.progress }), ...(this.open > 0 ? [] : this.steps().slice(0, 1)),
       item.path ? el("p", { class: "path", text: item.path, title: item.path }) : null,
       item.question && !item.alike ? el("div", { class: "mask-head", text: item.question }) : null,
       item.legend ? this.legend(item.legend) : null,
@@ -130,9 +136,19 @@ class Judge {
     for (const next of this.items.slice(1, 4)) new Image().src = this.server.image(next.sample, paneSide());
   }
 
+  // How many are left, these and those that follow.
+  get open() {
+    return this.data.left - this.data.items.length + this.items.length;
+  }
+
+  // What follows when they are all answered, the one to do first before the others.
+  steps() {
+    const go = (id) => () => this.component.setTriggerValue("next", id);
+    return this.data.next.map(({ id, text }, i) => el("button", { class: `action ${i ? "" : "primary"}`, text, onclick: go(id) }));
+  }
+
   get progress() {
-    const { left, noun, items } = this.data;
-    const open = left - items.length + this.items.length;
+    const { open, data: { noun } } = this;
     return open > 0 ? `${open.toLocaleString("en")} ${noun}${open === 1 ? "" : "s"} to check · sample ${this.item.sample}` : `Every ${noun} is checked; what follows is less suspicious.`;
   }
 
@@ -169,6 +185,7 @@ class Judge {
     const legend = el("p", { class: "scatter-keys" }, keys.flatMap(([kind, text]) => [el("i", { class: kind }), el("span", { text })]));
     return el("div", { class: "of-chart" }, [
       el("h4", { text: "Given against predicted", title: chart.sentence }),
+      el("small", { text: "The farther from the line, the likelier wrong." }),
       scatter(chart, new Map([...chart.answers, ...this.answers]), sample, (one) => this.pick(one)), legend,
       this.alike(chart.scale),
     ]);
@@ -176,7 +193,7 @@ class Judge {
 
   side({ kind, title, note, value }) {
     return el("div", { class: `side ${kind}` }, [
-      el("span", { class: "kind", text: title }), note ? el("span", { class: "odds", text: note }) : null, el("b", { text: value, title: value }),
+      el("span", { class: "kind", text: title }), el("b", { text: value, title: value }), note ? el("span", { class: "hint", text: note }) : null,
     ].filter(Boolean));
   }
 
@@ -188,7 +205,7 @@ class Judge {
   }
 
   form(number) {
-    this.field = el("input", { type: "number", step: "any", value: number, class: "number" });
+    this.field = el("input", { type: "number", step: "any", placeholder: "type a number", class: "number" });
     this.field.addEventListener("keydown", (event) => event.key === "Escape" && this.field.blur());
     const save = (event) => {
       event.preventDefault();
@@ -306,7 +323,7 @@ class Judge {
   }
 
   help() {
-    showKeys(this.layer, "this page", this.keymap, [], JUDGE_FIXED, () => this.draw());
+    showKeys(this.layer, "this page", this.keymap, [], [...(this.canMove ? JUDGE_MOVES : []), ...JUDGE_FIXED], () => this.draw());
   }
 
   onKey(event) {
@@ -316,8 +333,10 @@ class Judge {
     const key = event.key.toLowerCase();
     const id = this.keymap.idOf(key, event.shiftKey);
     const chip = this.item?.chips?.findIndex((_, label, all) => this.chipKey(all.map(({ name }) => name), label) === key) ?? -1;
-    const others = { back: () => this.go(-1), next: () => this.go(1), class: () => this.field.focus(), save: () => this.save(), undo: () => this.undo(), large: () => this.enlarge(), colours: () => this.showColours() };
+    const others = { class: () => this.field.focus(), save: () => this.save(), undo: () => this.undo(), large: () => this.enlarge(), colours: () => this.showColours() };
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (key === "?") this.help();
+    else if (step && this.canMove) this.go(step);
     else if (chip >= 0) this.toggle(chip);
     else if (id && (id in others || this.item)) (others[id] || (() => this.answer(id)))();
     else return;

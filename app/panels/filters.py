@@ -38,7 +38,6 @@ WHERE: dict[str, dict[str, Any]] = {
     "dim": {"pictures": queues.DIM},
 }
 """What each choice asks of a queue."""
-SEARCH = "suspects_search"
 SORT = {"suspicious": "Most suspicious first", "files": "In the order of files"}
 QUEUE_WIDTH, SORT_WIDTH, SEARCH_WIDTH = 165, 175, 160
 """Pixels of the choices in the bar."""
@@ -110,9 +109,9 @@ def _clear(dataset: str, *filters: str) -> None:
 
 def _search(dataset: Dataset, bar: DeltaGenerator) -> str:
     """A part of a path, or # and a sample's number: looked for among all samples, whatever else is chosen."""
-    key = f"{SEARCH}_{dataset.id}"
+    key = f"{state.QUEUE_SEARCH}_{dataset.id}"
     if key not in st.session_state:
-        st.session_state[key] = st.query_params.get(SEARCH, "")
+        st.session_state[key] = st.query_params.get(state.QUEUE_SEARCH, "")
     text = bar.text_input(
         "Search",
         key=key,
@@ -122,9 +121,9 @@ def _search(dataset: Dataset, bar: DeltaGenerator) -> str:
         icon=":material/search:",
     ).strip()
     if text:
-        st.query_params[SEARCH] = text
-    elif SEARCH in st.query_params:
-        del st.query_params[SEARCH]
+        st.query_params[state.QUEUE_SEARCH] = text
+    elif state.QUEUE_SEARCH in st.query_params:
+        del st.query_params[state.QUEUE_SEARCH]
     return text
 
 

@@ -11,18 +11,20 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app.session import readers, state, words
-from auditor.catalog.records import Audit, Dataset
+from app.session import readers, sign_in, state, words
+from auditor.catalog.records import Audit, Dataset, Review
+from auditor.ground.vocabulary import DECISIONS, KEEP
 from auditor.results import arrays
+from auditor.review import decisions
 
-PARTED, SIDE = 8, 192
+PARTED, SIDE = 12, 320
 """Samples shown on which the engines are furthest apart, and pixels of their pictures."""
 Row = tuple[int, int, int, Sequence[tuple[str, int]]]
 """Sample, its given and its suggested label, and (title, label that it sees) of every engine."""
 
 
 def draw(dataset: Dataset, audit: Audit, table: pd.DataFrame) -> None:
-    """The samples on which the engines' places for the label lie furthest apart, with the vote of each.
+    """The samples on which the engines' places for the label lie furthest apart, with the votes on each.
 
     ``table``: as ``readers.score_table`` gives it.
     """
@@ -49,12 +51,72 @@ def draw(dataset: Dataset, audit: Audit, table: pd.DataFrame) -> None:
     rows = [
         (sample, given, suggested, votes[sample]) for sample, given, suggested in columns.to_numpy().tolist()
     ]
+    outcomes, names = decisions.outcomes(dataset.id), dataset.class_names
+    address_of = functools.partial(_address, readers.connection(dataset))
     st.caption(
-        "Here they part most. :blue[The suggestion] in place of :orange[the given label] also counts which classes "
-        "are often given for each other, so it may be one that no engine names alone. Below each engine is what it "
-        "sees: grey the given label, :blue[blue the suggested one], :violet[violet another]."
+        "Here they part most. A bar counts the engines that see :orange[the given class], :blue[the suggested one] "
+        "or :violet[another]. A suggestion that no engine sees comes from which classes are often given for each "
+        "other. A click on a picture opens it among the suspects."
     )
-    st.html(table_of(rows, dataset.class_names, functools.partial(_address, readers.connection(dataset))))
+    with st.container(key="engines_parted"):
+        for row in rows:
+            sample = row[0]
+            with st.container(key=f"engines_picture_{sample}", gap=None):
+                st.html(card_of(row, names, address_of(sample), said_of(outcomes.get(sample), row[1], names)))
+                if sign_in.opens("suspects") and st.button(
+                    f"Review sample {sample}", key=f"engines_open_{sample}"
+                ):
+                    state.open_sample(sample)
+    with st.expander("Which engine sees what", icon=":material/table_rows:"):
+        st.html(table_of(rows, names, address_of))
+
+
+def said_of(outcome: Review | None, given: int, names: Sequence[str]) -> str:
+    """Return what people said of a sample with this given label; empty where nobody checked it."""
+    if outcome is None:
+        return ""
+    if outcome.decision == KEEP:
+        return f"checked: {words.class_name(names, given)}"
+    if outcome.label is not None:
+        return f"checked: {words.class_name(names, outcome.label)}"
+    return (
+        f"checked: {DECISIONS[outcome.decision].words if outcome.decision in DECISIONS else 'people differ'}"
+    )
+
+
+def card_of(row: Row, names: Sequence[str], address: str, said: str) -> str:
+    """HTML: a sample's picture, a bar of its votes by class with their number, the classes in words, and what
+    people said.
+
+    The given class comes first, then the suggested one, then those with most votes.
+    """
+    sample, given, suggested, votes = row
+    by_class: dict[int, list[str]] = {}
+    for title, label in votes:
+        by_class.setdefault(label, []).append(title)
+    order = sorted(by_class, key=lambda one: (one != given, one != suggested, -len(by_class[one])))
+
+    def tone(label: int) -> str:
+        return "given" if label == given else "suggested" if label == suggested else "other"
+
+    def named(label: int) -> str:
+        return html.escape(words.class_name(names, label))
+
+    parts = "".join(
+        f'<span class="{tone(one)}" style="flex-grow:{len(by_class[one])}" '
+        f'title="{named(one)}: {html.escape(", ".join(by_class[one]))}">{len(by_class[one])}</span>'
+        for one in order
+    )
+    counts = " · ".join(f'<b class="{tone(one)}">{named(one)}</b> {len(by_class[one])}' for one in order)
+    told = [] if given in by_class else [f'given <b class="given">{named(given)}</b>, seen by none']
+    if suggested not in by_class:
+        told.append(f'suggested <b class="suggested">{named(suggested)}</b>, seen by none')
+    if said:
+        told.append(f"<i>{html.escape(said)}</i>")
+    return (
+        f'<div class="parted"><img src="{html.escape(address)}" alt="Sample {sample}"><div>{parts}</div>'
+        f"<p>{counts}</p>" + "".join(f"<p>{one}</p>" for one in told) + "</div>"
+    )
 
 
 def table_of(rows: Sequence[Row], names: Sequence[str], address_of: Callable[[int], str]) -> str:

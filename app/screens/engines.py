@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -54,13 +55,27 @@ def titled(sentence: str, view: View) -> str:
 def draw_agreement(view: View) -> None:
     """Draw how alike the engines rank."""
     names, correlations = view.audit.summary.witnesses, view.audit.summary.rank_correlations
+    titles = [view.titles.get(name, name) for name in names]
     st.caption("Rank correlation of every two over all labels: 1 is the same order, 0 none in common.")
+    if said := most_and_least_alike(correlations or [], titles):
+        st.markdown(plain(said))
     st.columns([3, 2])[0].altair_chart(
-        charts.agreement_chart(
-            correlations or [], [view.titles.get(name, name) for name in names], charts.tones()
-        ),
+        charts.agreement_chart(correlations or [], titles, charts.tones()),
         width=MATRIX_FEW if len(names) <= FEW_ENGINES else "stretch",
     )
+
+
+def most_and_least_alike(correlations: Sequence[Sequence[float | None]], titles: Sequence[str]) -> str:
+    """Name the two engines that rank most alike, and the two least; empty with fewer than two pairs."""
+    pairs = sorted(
+        (value, first, second)
+        for (i, first), (j, second) in itertools.combinations(enumerate(titles), 2)
+        if correlations and (value := correlations[i][j]) is not None and value == value
+    )
+    if len(pairs) < 2:
+        return ""
+    (low, *least), (high, *most) = pairs[0], pairs[-1]
+    return f"Most alike: {' and '.join(most)} ({high:.2f}). Least alike: {' and '.join(least)} ({low:.2f})."
 
 
 def choose_runs(view: View) -> None:
@@ -149,7 +164,8 @@ def draw_signals(view: View, signals: Mapping[str, Sequence[str]]) -> None:
     """The engines' signals side by side on one scale, and what two of them publish."""
     legend((view.marks[0], charts.MARKED), (view.marks[1], charts.OTHER))
     st.caption(
-        "100 % is the most suspicious of all labels at that epoch. Line: the median; band: the middle 80 %."
+        "100 % is the most suspicious of all labels at that epoch. Line: the median; band: the middle 80 %. "
+        "The further the two lines part, the better this engine tells the labels apart."
     )
     with st.container(key="engines_each"):
         for engine, names in signals.items():
@@ -208,7 +224,7 @@ with shown():
         st.write(
             "One engine speaks. With two or more, this page shows how alike they rank and where they part."
         )
-    st.subheader("How the engines ran", anchor=False)
+    st.subheader("Which engine is right", anchor=False)
     engines_ran.draw(dataset, audit, view.table, view.is_marked if view.knows_truth else None)
     choose_runs(view)
     if several:
@@ -216,7 +232,10 @@ with shown():
             draw_agreement(view)
     if signals := signals_of(view):
         fold = st.expander(
-            "Signals over the epochs", key="engines_signals", icon=":material/show_chart:", on_change="rerun"
+            "How each engine's doubt grew over its epochs",
+            key="engines_signals",
+            icon=":material/show_chart:",
+            on_change="rerun",
         )
         if fold.open:  # they are read and drawn for who asks
             with fold:

@@ -18,10 +18,11 @@ from app.session.failures import shown
 from auditor.catalog import scores
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset
-from auditor.ground.numbers import figure, number_text, unit_of
+from auditor.ground.numbers import figure, number_text, unit_of, without_unit
+from auditor.ground.vocabulary import DECISIONS, KEEP
 from auditor.labels.numbers import KIND, nearest_examples, suggested_numbers
 from auditor.results import statements
-from auditor.review import blind
+from auditor.review import blind, drawing
 
 MOST_LISTED = 2_000
 MOST_CHANGED = 12
@@ -32,7 +33,15 @@ ALIKE = 4
 """Samples beside each number to compare with."""
 ALONG = 8
 """Trusted samples from the lowest to the highest number."""
-BENCH, PICKED = "numbers_bench", "numbers_picked"
+HEADS = {
+    "sample_id": "sample",
+    "filepath": "picture",
+    "decision": "checked",
+    "cleaned": "now",
+    "reviewer": "by",
+}
+"""What the columns of checked numbers are called."""
+BENCH, PICKED, VIEW = "numbers_bench", "numbers_picked", "numbers_view"
 SUSPECTS, SAMPLE, DONE = "Suspects", state.RANDOM_SAMPLE, "Checked"
 
 
@@ -62,18 +71,24 @@ def trusted(dataset: Dataset, audit: Audit, sample_id: int, number: float, kind:
 def asked(dataset: Dataset, audit: Audit, row: dict[Hashable, Any]) -> dict[str, Any]:
     """A suspect as the screen shows it: its number, the suggested one, and what to compare it with."""
     sample, given, suggested = int(row["sample_id"]), float(row["given"]), float(row["suggested"])
-    between = f"likely {figure(row['suggested_low'])} to {figure(row['suggested_high'])}"
-    name = dataset.class_names[0]
+    low, high = figure(row["suggested_low"]), figure(row["suggested_high"])
+    name = without_unit(dataset.class_names[0])
+    side = "above" if given > suggested else "below"
     return {
         "sample": sample,
         "path": row["filepath"],
-        "question": f"Is this {number_text(given)} or {in_unit(dataset, figure(suggested))}?",
+        "question": f"Is {name} {number_text(given)} or {in_unit(dataset, figure(suggested))}?",
         "sides": [
-            {"kind": "given", "title": f"Given {name}", "value": in_unit(dataset, number_text(given))},
+            {
+                "kind": "given",
+                "title": f"Given {name}",
+                "note": f"{figure(abs(given - suggested))} {side} the suggestion",
+                "value": in_unit(dataset, number_text(given)),
+            },
             {
                 "kind": "suggested",
-                "title": "Suggested",
-                "note": between,
+                "title": f"Suggested {name}",
+                "note": f"the right {name} is likely {low} to {high}",
                 "value": in_unit(dataset, figure(suggested)),
             },
         ],
@@ -95,7 +110,11 @@ def along_the_scale(dataset: Dataset, audit: Audit, apart_from: Collection[int] 
     places = np.linspace(given[rows].min(), given[rows].max(), ALONG) if len(rows) else np.empty(0)
     found = dict.fromkeys(int(rows[np.abs(given[rows] - one).argmin()]) for one in places)
     samples = [(one, number_text(float(given[one]))) for one in found]
-    return {"kind": "scale", "title": f"{dataset.class_names[0]}, from low to high", "samples": samples}
+    return {
+        "kind": "scale",
+        "title": f"Not in doubt, {dataset.class_names[0]} from low to high",
+        "samples": samples,
+    }
 
 
 def chart_of(dataset: Dataset, audit: Audit, checked: pd.DataFrame) -> dict[str, Any]:
@@ -146,12 +165,26 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
         noun="suspect",
         actions=judging.ON_NUMBER,
         finished="Every number of this list is checked. A random sample says how many are still wrong.",
+        next_steps=next_steps(dataset),
         last=len(waiting) < len(page),
         audit_id=audit.id,
         chart=chart_of(dataset, audit, page[page.decision.notna()]),
         unit=unit_of(dataset.class_names[0]),
         on_point=partial(pick, dataset),
+        on_next=lambda: go_on(st.session_state[BENCH]["next"]),
     )
+
+
+def next_steps(dataset: Dataset) -> dict[str, str]:
+    """By view, what follows the suspects: a random sample until one is checked, then the cleaned numbers."""
+    steps = {SAMPLE: "Check a random sample", DONE: "See what was checked"}
+    is_known = drawing.num_drawn(dataset.id) and not blind.pending(dataset.id)
+    return dict(reversed(steps.items())) if is_known else steps
+
+
+def go_on(view: str) -> None:
+    """Turn to another view of this screen."""
+    st.session_state[VIEW] = view
 
 
 def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:
@@ -176,15 +209,17 @@ def decided(dataset: Dataset, audit: Audit) -> None:
     numbers = changed.head(MOST_CHANGED)[["sample_id", "given", "cleaned"]].itertuples(index=False)
     seen = [(int(sample), number_text(given), number_text(cleaned)) for sample, given, cleaned in numbers]
     worst.row(dataset, seen, key="numbers_changed")
-    st.dataframe(found, hide_index=True)
+    table = found.assign(
+        decision=[DECISIONS[one].words if one in DECISIONS else one for one in found.decision],
+        cleaned=found.cleaned.where(found.decision != KEEP, found.given),
+    )
+    st.dataframe(table, hide_index=True, column_config=HEADS)
 
 
 dataset, bar = state.screen("Numbers")
 audit = state.require_audit(dataset)
 with bar:
-    view = st.radio(
-        "View", [SUSPECTS, SAMPLE, DONE], key="numbers_view", horizontal=True, label_visibility="collapsed"
-    )
+    view = st.radio("View", [SUSPECTS, SAMPLE, DONE], key=VIEW, horizontal=True, label_visibility="collapsed")
     if sign_in.may(OWNER):
         downloads.button(
             dataset,
@@ -204,6 +239,6 @@ with shown():
         decided(dataset, audit)
     else:
         review(dataset, audit, reviewer)
-if sign_in.may(OWNER):
-    with shown(), st.expander("FiftyOne", icon=":material/open_in_new:"):
+if view == DONE and sign_in.may(OWNER):
+    with shown(), st.expander("Go on in FiftyOne", icon=":material/open_in_new:"):
         fiftyone.draw(dataset)

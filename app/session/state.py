@@ -39,6 +39,7 @@ REVIEWER = "reviewer"
 QUEUE_SHOW, QUEUE_GIVEN, QUEUE_SUGGESTED = "suspects_show", "suspects_given", "suspects_suggested"
 QUEUE_PAIR, QUEUE_AGREEMENT, QUEUE_SPLIT = "suspects_pair", "suspects_agreement", "suspects_split"
 QUEUE_PEOPLE = "suspects_people"
+QUEUE_SEARCH = "suspects_search"
 ALL = "all"
 REGION = "map_region"
 """What was drawn on a map: its ``audit``, ``engine`` and ``polygon``."""
@@ -242,6 +243,11 @@ def open_suspects(
         QUEUE_SPLIT: ALL if split is None else split_code(split),
     }
     go_to("suspects", **filters)
+
+
+def open_sample(sample: int) -> None:
+    """Go to Suspects with one sample, whatever is said of it."""
+    go_to("suspects", **{**NO_FILTER, QUEUE_SEARCH: f"#{sample}"})
 
 
 def split_code(split: str) -> str:

@@ -44,3 +44,9 @@ def unit_of(name: str) -> str:
     is none."""
     found = _IN_BRACKETS.search(name) or _BEHIND.search(name)
     return found.group(1) if found else ""
+
+
+def without_unit(name: str) -> str:
+    """The name of a column without the unit in it: ``width`` of ``width (cm)``, ``age`` of ``age_years``."""
+    bare = _BEHIND.sub("", _IN_BRACKETS.sub("", name)).strip()
+    return bare or name

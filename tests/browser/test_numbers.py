@@ -50,10 +50,10 @@ def test_numbers__from_the_suspects_to_the_cleaned_table(
     page.keyboard.press("Escape")
     page.keyboard.press("w")  # means nothing now
     ring = page.locator("[data-ring]")
-    page.keyboard.press("f")
+    page.keyboard.press("ArrowRight")
     page.get_by_role("img", name=f"Sample {second}", exact=True).wait_for(timeout=WAIT_MS)
     assert ring.get_attribute("data-ring") == str(second), "the one in view is ringed"
-    page.keyboard.press("b")
+    page.keyboard.press("ArrowLeft")
     page.get_by_role("img", name=f"Sample {first}", exact=True).wait_for(timeout=WAIT_MS)
     dot = page.locator(f"circle[data-dot='{first}']")
     before = (dot.get_attribute("class"), dot.get_attribute("cy"))
@@ -64,6 +64,7 @@ def test_numbers__from_the_suspects_to_the_cleaned_table(
     wait_until(lambda: set(decisions.outcomes(dataset.id)) == {first}, "the suggestion")
     settled(page)
     page.keyboard.press("l")
+    assert page.get_by_label("Another number").input_value() == ""
     page.get_by_label("Another number").fill("33.5")
     page.get_by_label("Another number").press("Enter")
     wait_until(lambda: second in decisions.outcomes(dataset.id), "the typed number")

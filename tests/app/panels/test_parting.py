@@ -1,10 +1,13 @@
-"""What each engine says of a picture, as a table."""
+"""What each engine says of a picture, as a bar and as a table."""
 
 from __future__ import annotations
 
 import re
 
+import pytest
+
 from app.panels import parting
+from auditor.catalog.records import Review
 
 NAMES = ["cat", "dog", "a<b"]
 VOTES = [("A", 0), ("B", 1), ("C & D", 2)]
@@ -30,3 +33,35 @@ def test_table_of__a_column_an_engine_says_which_class_it_sees_in_place_of_the_g
     assert ('class="other"' in other, ">a&lt;b<" in other) == (True, True)
     assert ['class="same"' in cell for cell in cells_of(second)] == [False, False, False, True]
     assert "1 of 2 says wrong" in parting.table_of([(7, 0, 1, VOTES[:2])], NAMES, str)
+
+
+def test_card_of__a_bar_counts_the_engines_by_class_the_given_one_first() -> None:
+    votes = [("A", 2), ("B", 2), ("C & D", 0), ("E", 1)]
+    card = parting.card_of((7, 0, 1, votes), NAMES, "/at/7?a&b", "checked: cat")
+    assert re.findall(r'<span class="(.*?)" style="flex-grow:(\d)" title="(.*?)">', card) == [
+        ("given", "1", "cat: C &amp; D"),
+        ("suggested", "1", "dog: E"),
+        ("other", "2", "a&lt;b: A, B"),
+    ]
+    assert "<i>checked: cat</i>" in card
+    assert "seen by none" not in card
+    unseen = parting.card_of((7, 0, 1, votes[:2]), NAMES, "/at/7", "")
+    assert re.findall(r'(\w+) <b class="(\w+)">\w+</b>, seen by none', unseen) == [
+        ("given", "given"),
+        ("suggested", "suggested"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("decision", "label", "said"),
+    [
+        ("keep", None, "checked: dog"),
+        ("relabel", 0, "checked: cat"),
+        ("unreadable", None, "checked: unreadable"),
+        ("disputed", None, "checked: people differ"),
+    ],
+)
+def test_said_of__names_the_class_that_people_saw(decision: str, label: int | None, said: str) -> None:
+    review = Review(id=1, dataset_id=1, sample_id=7, decision=decision, label=label, reviewer="Ada")
+    assert parting.said_of(review, 1, NAMES) == said
+    assert parting.said_of(None, 1, NAMES) == ""

@@ -15,7 +15,7 @@ import timm
 from safetensors.torch import save_file
 from streamlit.testing.v1 import AppTest
 
-from app.panels import downloads
+from app.panels import downloads, engines_ran
 from app.session import next_steps, readers
 from auditor import jobs
 from auditor.audits import plan, worker
@@ -25,6 +25,7 @@ from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import ask, session
 from auditor.catalog.records import AuditSummary, now
 from auditor.ground.settings import settings
+from auditor.pictures import cache
 from auditor.results import settle, statements
 from auditor.review import blind, drawing, log
 from auditor.review import decisions as reviewing
@@ -659,12 +660,30 @@ def test_classes__a_pair_opens_the_suspects_of_that_pair_and_no_arrow_goes_back(
 
 @pytest.mark.usefixtures("copied_home")
 def test_engines__a_row_says_how_each_ran_and_known_truth_what_it_finds() -> None:
-    (table,) = [one.value for one in open_page("engines").markdown if "| Engine |" in one.value]
-    head, _, *rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.split("\n")]
-    assert head == ["Engine", "Trained on", "Time", "Contradicts", "Area under ROC"]
-    assert len(rows) == 2
-    assert all(row[1] == "the pictures" and row[2].endswith(" s") and row[3].endswith(" %") for row in rows)
-    assert all(float(row[-1]) > 0.6 for row in rows)
+    (table,) = [one.proto.body for one in open_page("engines").get("html") if 'class="ran"' in one.proto.body]
+    head, *rows = [
+        re.findall(r"<t[hd].*?>(.*?)</t[hd]>", line) for line in re.findall(r"<tr>.*?</tr>", table)
+    ]
+    assert head == ["Engine", "Doubts", "Sees the suggestion", "Area under ROC", "Time"]
+    assert [engines_ran.TOGETHER in row[0] for row in rows] == [False, False, True]
+    assert all(row[1].endswith(" %") and row[4].endswith(" s") for row in rows[:2])
+    assert all(float(row[3]) > 0.6 for row in rows)
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_engines__says_which_engine_was_right_about_what_people_checked() -> None:
+    dataset = readers.all_datasets()[0]
+    truth, given = cache.true_labels(dataset), readers.given_labels(dataset)
+    for sample in range(40):
+        is_right = truth[sample] == given[sample]
+        decision, label = ("keep", None) if is_right else ("relabel", int(truth[sample]))
+        reviewing.decide(dataset.id, sample, decision, label=label, reviewer="Ada")
+    app = open_page("engines")
+    (table,) = [one.proto.body for one in app.get("html") if 'class="ran"' in one.proto.body]
+    wrong = int((truth[:40] != given[:40]).sum())
+    assert f"{engines_ran.WRONG_DOUBTED}</th>" in table
+    assert len(re.findall(rf"<td>\d+ of {wrong}</td><td>\d+ of {40 - wrong}</td>", table)) == 3
+    assert "People checked 40 labels, 0 of them drawn at random." in texts(app)
 
 
 @pytest.mark.usefixtures("copied_home")
@@ -675,6 +694,16 @@ def test_engines__disagreement_leads_to_its_queue() -> None:
     app.button(key="engines_disagree").click().run()
     assert [title.value for title in app.title] == ["Suspects"]
     assert app.selectbox(key="suspects_agreement").value == -1
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_engines__a_picture_opens_among_the_suspects() -> None:
+    app = open_page("engines", reviewer="Ada")
+    button = next(one for one in app.button if (one.key or "").startswith("engines_open_"))
+    sample = str(button.key).removeprefix("engines_open_")
+    button.click().run()
+    assert [title.value for title in app.title] == ["Suspects"]
+    assert app.text_input(key=f"suspects_search_{readers.all_datasets()[0].id}").value == f"#{sample}"
 
 
 @pytest.mark.usefixtures("copied_home")

@@ -5,6 +5,8 @@
 const MARGIN = 18; // pixels around the whole map
 const REACH = 9; // of the pointer, in pixels
 const MOST_SHAPES = 4000;
+// What the numbers in the legend count.
+const LEGEND = { given: "labels today:", suggested: "suggested labels:", trust: "trust:", review: "checked as:", reviewer: "checked by:", split: "split:" };
 const MOST_STRETCH = 3; // of one axis against the other, so that the points fill the canvas
 
 class EmbeddingMap {
@@ -196,22 +198,21 @@ class EmbeddingMap {
       });
       return row;
     });
-    const ring = el("div", { class: "entry ring" }, [el("b", { text: "◉" }), el("span", { text: "suspect" })]);
+    const mark = (kind) => el("div", { class: "entry mark" }, [el("i", { class: kind }), el("span", { text: kind })]);
     const isAnyChecked = this.data.colour !== this.tag && this.points.decision.some((_, i) => this.isChecked(i));
-    const checked = isAnyChecked ? [el("div", { class: "entry" }, [el("b", { text: "●", style: "color:var(--good)" }), el("span", { text: "checked" })])] : [];
-    this.legend.replaceChildren(ring, ...checked, ...rows);
+    const head = el("div", { class: "entry head-of", text: LEGEND[this.data.colour] });
+    this.legend.replaceChildren(mark("suspect"), ...(isAnyChecked ? [mark("checked")] : []), head, ...rows);
   }
 
   drawTools() {
-    const tool = (name, text, key) =>
-      el("button", { class: `plain ${this.tool === name ? "chosen" : ""}`, "aria-pressed": String(this.tool === name), onclick: () => this.choose(name), title: text }, [
-        el("kbd", { text: key }), el("span", { text }),
-      ]);
+    // No letters: they are the keys of the pictures beside the map.
+    const tool = (name, text) =>
+      el("button", { class: `plain ${this.tool === name ? "chosen" : ""}`, "aria-pressed": String(this.tool === name), onclick: () => this.choose(name), text });
     this.tools.replaceChildren(
-      tool("lasso", "Lasso", "S"), tool("box", "Box", "B"), tool("pan", "Pan", "P"),
-      el("button", { class: "plain", onclick: () => this.home() }, [el("kbd", { text: "H" }), el("span", { text: "Whole map" })]),
-      el("button", { class: "plain", title: "Select all that is in view", onclick: () => this.selectView() }, [el("kbd", { text: "A" }), el("span", { text: "In view" })]),
-      el("button", { class: "plain", onclick: () => this.clear() }, [el("kbd", { text: "Esc" }), el("span", { text: "Clear" })]),
+      tool("lasso", "Lasso"), tool("box", "Box"), tool("pan", "Pan"),
+      el("button", { class: "plain", onclick: () => this.home(), text: "Whole map" }),
+      el("button", { class: "plain", title: "Select all that is in view", onclick: () => this.selectView(), text: "In view" }),
+      el("button", { class: "plain", title: "Esc", onclick: () => this.clear(), text: "Clear" }),
     );
   }
 
@@ -329,6 +330,7 @@ class EmbeddingMap {
     const image = context.createImageData(width, height);
     const pixels = new Uint32Array(image.data.buffer);
     const [rings, checked, marked, shapes] = [[], [], [], count <= MOST_SHAPES ? new Map() : null];
+    const crowd = new Crowd(frame.width, frame.height);
     for (const [group, members] of this.groups) {
       if (this.hidden.has(group)) continue;
       const tone = pixelOf(this.colourOf(group), group === 65535 ? 0.35 : 0.75);
@@ -337,8 +339,9 @@ class EmbeddingMap {
         const px = left + wide[x[i]] * k;
         const py = top + (65535 - tall[y[i]]) * kTall;
         if (px < -9 || py < -9 || px > frame.width + 9 || py > frame.height + 9) continue;
+        crowd.add(px, py);
         if (this.isChecked(i)) checked.push([px, py]);
-        else if (issue[i]) rings.push([px, py, group]);
+        else if (issue[i]) rings.push([px, py]);
         if (this.selected.has(sample[i])) marked.push([px, py]);
         if (shapes) shapes.get(group).push([px, py]);
         else fillDot(pixels, width, height, Math.round(px * ratio - size / 2), Math.round(py * ratio - size / 2), size, tone);
@@ -349,7 +352,7 @@ class EmbeddingMap {
     context.putImageData(image, 0, 0);
     if (shapes) this.paintShapes(context, shapes, dot / 2);
     if (this.data.colour !== this.tag) this.paintChecked(context, checked, Math.max(1.6, 0.22 * dot));
-    this.paintNames(context, frame);
+    this.paintNames(context, frame, crowd);
     this.paintPolygon(context);
     this.paintMarked(context, marked, dot / 2 + 6);
   }
@@ -369,8 +372,9 @@ class EmbeddingMap {
     Object.assign(context, { globalAlpha: 1, globalCompositeOperation: "source-over" });
   }
 
-  // The classes' names where they lie thickest; one that would lie on another moves up or down a line, or is left out.
-  paintNames(context, { k, kTall, left, top, width, height }) {
+  // The classes' names near where they lie thickest, each where it covers fewest dots and no other name, underlined
+  // in its colour; one without such a place is left out.
+  paintNames(context, { k, kTall, left, top, width, height }, crowd) {
     const style = getComputedStyle(this.box);
     const line = parseFloat(style.fontSize) || 14;
     context.font = `600 ${line}px ${style.fontFamily}`; // of the page's scale
@@ -388,14 +392,25 @@ class EmbeddingMap {
       const half = context.measureText(name).width / 2 + 4;
       const [place, middle] = [left + x * k, top + (65535 - y) * kTall];
       if (place < 0 || place > width || middle < 0 || middle > height) continue;
-      const px = Math.max(half, Math.min(width - half, place)); // whole, also at the edge
-      const isFree = (py) => taken.every(([otherX, otherY, otherHalf]) => Math.abs(px - otherX) >= half + otherHalf || Math.abs(py - otherY) >= line + 4);
-      const py = [0, -1, 1].map((step) => middle + step * (line + 4)).find(isFree);
-      if (py === undefined) continue;
+      const isFree = ([px, py]) => taken.every(([otherX, otherY, otherHalf]) => Math.abs(px - otherX) >= half + otherHalf || Math.abs(py - otherY) >= line + 8);
+      const around = [-4, -3, -2, -1, 0, 1, 2, 3, 4].flatMap((up) => [-1, -0.5, 0, 0.5, 1].map((aside) => [
+        Math.max(half, Math.min(width - half, place + aside * (half + line))), // whole, also at the edge
+        Math.max(line, Math.min(height - line, middle + up * line)),
+      ]));
+      const cost = ([px, py]) => crowd.within(px - half, py - line / 2, px + half, py + line / 2 + 3) + Math.hypot(px - place, py - middle) / (4 * line);
+      const [best] = around.filter(isFree).map((one) => [cost(one), one]).sort(([one], [other]) => one - other);
+      if (!best) continue;
+      const [px, py] = best[1];
       taken.push([px, py, half]);
       this.named.push(name);
       context.strokeText(name, px, py);
       context.fillText(name, px, py);
+      if (isOfClasses) {
+        const text = context.fillStyle;
+        context.fillStyle = this.colourOf(label);
+        context.fillRect(px - half + 4, py + line / 2, 2 * half - 8, 3);
+        context.fillStyle = text;
+      }
     }
     this.canvas.setAttribute("aria-label", `Map of the embedding: ${[...new Set(this.named)].join(", ")}`);
   }
@@ -407,7 +422,7 @@ class EmbeddingMap {
 
   paintChecked(context, checked, radius) {
     const style = getComputedStyle(this.box);
-    Object.assign(context, { fillStyle: style.getPropertyValue("--good"), strokeStyle: style.getPropertyValue("--st-background-color") || "#fff", lineWidth: 1 });
+    Object.assign(context, { fillStyle: style.getPropertyValue("--st-text-color") || "#000", strokeStyle: style.getPropertyValue("--st-background-color") || "#fff", lineWidth: 1 });
     for (const [px, py] of checked) {
       context.beginPath();
       context.arc(px, py, radius, 0, 2 * Math.PI);
@@ -427,14 +442,11 @@ class EmbeddingMap {
     }
   }
 
-  // A ring of each colour is drawn once and then copied, for the same reason.
+  // A ring is drawn once and then copied, for the same reason; in the colour of text, which is no class's.
   paintRings(pixels, width, height, rings, radius, ratio) {
     const text = getComputedStyle(this.box).getPropertyValue("--st-text-color") || "#000";
-    const stamps = new Map();
-    for (const [px, py, group] of rings) {
-      if (!stamps.has(group)) stamps.set(group, ringStamp(radius * ratio, ratio, group === 65535 ? text : this.colourOf(group)));
-      copyStamp(pixels, width, height, px * ratio, py * ratio, stamps.get(group));
-    }
+    const stamp = ringStamp(radius * ratio, ratio, text);
+    for (const [px, py] of rings) copyStamp(pixels, width, height, px * ratio, py * ratio, stamp);
   }
 
   paintPolygon(context) {
@@ -623,14 +635,10 @@ class EmbeddingMap {
     // The bench below the map has keys of its own; the map's work while the map has the focus or nothing is selected.
     const own = event.composedPath().includes(this.canvas);
     if (!own && this.data.region) return;
-    const tools = { s: "lasso", b: "box", p: "pan" };
     const key = event.key.toLowerCase();
     const step = 6000 / this.view.scale;
     const moves = { arrowleft: [-step, 0], arrowright: [step, 0], arrowup: [0, step], arrowdown: [0, -step] };
-    if (key in tools) this.choose(tools[key]);
-    else if (key === "h") this.home();
-    else if (key === "a") this.selectView();
-    else if (key === "escape") this.clear();
+    if (key === "escape") this.clear();
     else if (key === "+" || key === "-") this.zoom([this.canvas.clientWidth / 2, this.canvas.clientHeight / 2], key === "+" ? 1.4 : 0.7);
     else if (own && key in moves) {
       this.view.x += moves[key][0];

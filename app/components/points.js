@@ -5,6 +5,7 @@ const PALETTE = ["#009E73", "#CC79A7", "#8C6BB1", "#B0A000", "#C0392B", "#2BB5B0
 const TRUST = ["#5c2d91", "#7d4a8c", "#94667f", "#9c8c6e", "#a89a3e", "#b5b000"];
 const FAINT = "#9aa3ad";
 const MOST_NAMED = 60;
+const CELL_PX = 8; // of the grid that says where dots lie
 
 function unpack(buffer) {
   const view = new DataView(buffer);
@@ -144,13 +145,34 @@ function fillDot(pixels, width, height, left, top, size, tone) {
   }
 }
 
+// How many dots lie where on the canvas: counted in cells, so that a place for a name is found in no time.
+class Crowd {
+  constructor(width, height) {
+    [this.columns, this.rows] = [Math.ceil(width / CELL_PX) + 1, Math.ceil(height / CELL_PX) + 1];
+    this.dots = new Uint32Array(this.columns * this.rows);
+  }
+
+  add(px, py) {
+    const [column, row] = [Math.floor(px / CELL_PX), Math.floor(py / CELL_PX)];
+    if (column >= 0 && row >= 0 && column < this.columns && row < this.rows) this.dots[row * this.columns + column] += 1;
+  }
+
+  within(left, top, right, bottom) {
+    let found = 0;
+    for (let row = Math.max(0, Math.floor(top / CELL_PX)); row <= Math.min(this.rows - 1, Math.floor(bottom / CELL_PX)); row += 1) {
+      for (let column = Math.max(0, Math.floor(left / CELL_PX)); column <= Math.min(this.columns - 1, Math.floor(right / CELL_PX)); column += 1) found += this.dots[row * this.columns + column];
+    }
+    return found;
+  }
+}
+
 // A thin ring as pixels, all in the canvas's own; what lies inside it stays in view.
 function ringStamp(radius, ratio, tone) {
   const half = Math.ceil(radius + 3 * ratio);
   const context = el("canvas", { width: 2 * half, height: 2 * half }).getContext("2d");
   context.translate(half, half);
   context.arc(0, 0, radius, 0, 2 * Math.PI);
-  context.lineWidth = 1.4 * ratio;
+  context.lineWidth = Math.min(2, radius / ratio / 3) * ratio;
   context.strokeStyle = tone;
   context.stroke();
   return { half, pixels: new Uint32Array(context.getImageData(0, 0, 2 * half, 2 * half).data.buffer) };

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import altair as alt
@@ -66,10 +67,13 @@ LIGHT = Tones("#efe3f7", "#b583d6", "#c79be0", "#f3f5f8", alike="#62bdb2", ink="
 DARK = Tones("#2a2233", "#8448ad", "#7f46a6", "#2a313a", alike="#1d7268", ink="#f0f3f6", quiet="#a3acb7")
 
 
-def move_cells(moves: Sequence[Move], names: Sequence[str | None]) -> pd.DataFrame:
-    """One row a pair of classes: given, right (names), found, suspected, number, text, all (words or empty).
+def move_cells(
+    moves: Sequence[Move], names: Sequence[str | None], labeled: Mapping[int, int] = MappingProxyType({})
+) -> pd.DataFrame:
+    """One row a pair of classes: given, right (names), found, suspected, number, text, all (words or empty), and on
+    the diagonal sure, the labels of the class that nobody doubts (0 elsewhere).
 
-    ``names``: None for a class that was merged into another.
+    ``names``: None for a class that was merged into another. ``labeled``: by class, its labels as given.
 
     Of more than ``MOST_CLASSES`` classes only those with something in their row or column, of the most frequent
     moves that fit.
@@ -88,8 +92,13 @@ def move_cells(moves: Sequence[Move], names: Sequence[str | None]) -> pd.DataFra
         parts = [f"{move.suspected:,}"] * bool(move.suspected) + [f"+{move.found:,}"] * bool(move.found)
         span = "{:,} to {:,}".format(*move.interval) if move.interval is not None else ""
         number = move.found + move.suspected
-        cells.append((names[given], names[right], move.found, move.suspected, number, " ".join(parts), span))
-    return pd.DataFrame(cells, columns=["given", "right", "found", "suspected", "number", "text", "all"])
+        doubted = sum(one.found + one.suspected for one in moves if one.given == given)
+        sure = max(0, labeled.get(given, 0) - doubted) if given == right else 0
+        cells.append(
+            (names[given], names[right], move.found, move.suspected, number, " ".join(parts), span, sure)
+        )
+    columns_of = ["given", "right", "found", "suspected", "number", "text", "all", "sure"]
+    return pd.DataFrame(cells, columns=columns_of)
 
 
 def move_chart(cells: pd.DataFrame, tones: Tones = LIGHT) -> Any:
@@ -118,7 +127,14 @@ def move_chart(cells: pd.DataFrame, tones: Tones = LIGHT) -> Any:
             title="given label",
             axis=alt.Axis(labelOverlap=False, labelLimit=LABEL_PX, **text),
         ),
-        tooltip=["given", "right", "found", "suspected", alt.Tooltip("all", title="in all, at 95 %")],
+        tooltip=[
+            "given",
+            "right",
+            alt.Tooltip("suspected", title="suspects to check"),
+            alt.Tooltip("found", title="found wrong"),
+            alt.Tooltip("all", title="wrong in all, at 95 %"),
+            alt.Tooltip("sure", title="not in doubt"),
+        ],
     )
     scale = alt.Scale(domain=[0, max(1, int(cells.number.max()))], range=[tones.little, tones.much])
     tint = alt.Color("number:Q", scale=scale, legend=None)
@@ -136,6 +152,12 @@ def move_chart(cells: pd.DataFrame, tones: Tones = LIGHT) -> Any:
             cursor="pointer",
         )
         layers.append(digits.encode(color=alt.value(tones.ink)))
+        sure = base.transform_filter("datum.sure > 0 && datum.number == 0")
+        layers.append(
+            sure.mark_text(fontSize=SMALL_TEXT, cursor="pointer").encode(
+                text=alt.Text("sure:Q", format=","), color=alt.value(tones.quiet)
+            )
+        )
     # The last name above the columns leans over the edge.
     beyond = 0 if is_short else round(0.77 * min(LABEL_PX, LETTER_PX * len(columns[-1])))
     padding = {"left": 5, "top": 5, "right": 5 + beyond, "bottom": 5}

@@ -13,13 +13,20 @@ from app.session import readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.catalog.records import Audit, Dataset
+from auditor.ground.vocabulary import FOUND_WRONG
 from auditor.outputs import conflict_sentence
 from auditor.results import queues, statements
+from auditor.review import decisions
 from auditor.statistics import Interval, NoiseRate, shared_sentence
 
 MOST_PAIRS = 12
-PICTURED, PICTURES = 4, 5
-"""Of the most frequent pairs so many show pictures, and how many."""
+PICTURES = 4
+"""Beside each of them."""
+MARKS = (
+    '<span class="cell"><b>7</b></span> suspects to check <span class="cell"><b>+4</b></span> found wrong '
+    '<span class="quiet">31</span> not in doubt. A cell leads to its suspects.'
+)
+"""What the numbers of the matrix are."""
 MOST_LISTED = 5_000
 KINDS_OF_COPIES = (
     "Kinds of copies: exact has the same pixels, near has nearly the same ones, features was proposed by a "
@@ -61,9 +68,9 @@ def draw_figures(dataset: Dataset, said: statements.Statements) -> None:
     )
 
 
-def draw_matrix(dataset: Dataset, audit: Audit, moves: list[statements.Move]) -> None:
+def draw_matrix(dataset: Dataset, audit: Audit, said: statements.Statements) -> None:
     """Wrong and suspected labels by pair of classes; a chosen cell leads to its suspects."""
-    names = dataset.names_of_today
+    names, moves = dataset.names_of_today, said.moves
     if not moves:
         st.write("Nobody found a wrong label, and no label is a suspect.")
         return
@@ -72,12 +79,12 @@ def draw_matrix(dataset: Dataset, audit: Audit, moves: list[statements.Move]) ->
         draw_pairs(dataset, audit, moves)
     with matrix:
         left_out = " Classes without any are left out." if len(dataset.classes) > charts.MOST_CLASSES else ""
-        st.caption(
-            "A number: suspects to check. +: labels that people found wrong. A cell leads to its suspects."
-            + left_out
-        )
+        st.html(f'<p class="marks">{MARKS}{left_out}</p>')
         seen = st.altair_chart(
-            charts.move_chart(charts.move_cells(moves, names), charts.tones()),
+            charts.move_chart(
+                charts.move_cells(moves, names, {row.label: row.num_samples for row in said.classes}),
+                charts.tones(),
+            ),
             on_select="rerun",
             selection_mode="cell",
             key="classes_matrix",
@@ -89,27 +96,34 @@ def draw_matrix(dataset: Dataset, audit: Audit, moves: list[statements.Move]) ->
 
 
 def draw_pairs(dataset: Dataset, audit: Audit, moves: list[statements.Move]) -> None:
-    """The most frequent confusions as buttons, which a keyboard reaches too; below the first some suspects."""
-    names = dataset.class_names
+    """The most frequent confusions as buttons, which a keyboard reaches too, each beside some of its pictures."""
+    names, given = dataset.class_names, readers.given_labels(dataset)
+    found: dict[tuple[int, int], list[int]] = {}
+    for sample, row in decisions.outcomes(dataset.id).items():
+        if row.decision in FOUND_WRONG and row.label is not None:
+            found.setdefault((int(given[sample]), row.label), []).append(sample)
     st.caption("The most frequent: :orange[given label] → :blue[suggested or right one].")
     with st.container(gap="xxsmall", key="classes_pairs"):
-        for place, move in enumerate(moves[:MOST_PAIRS]):
-            if st.button(
-                f":orange[**{plain(names[move.given])}**] → :blue[**{plain(names[move.right])}**]"
-                f" &ensp;{said_of(move)}",
-                key=f"classes_pair_{move.given}_{move.right}",
-                type="tertiary",
-            ):
-                state.open_suspects(given=move.given, suggested=move.right)
-            if place < PICTURED and move.suspected:
-                draw_worst(dataset, audit, move)
+        for move in moves[:MOST_PAIRS]:
+            with st.container(horizontal=True, key=f"classes_row_{move.given}_{move.right}"):
+                if st.button(
+                    f":orange[**{plain(names[move.given])}**] → :blue[**{plain(names[move.right])}**]"
+                    f" :small[{said_of(move)}]",
+                    key=f"classes_pair_{move.given}_{move.right}",
+                    type="tertiary",
+                ):
+                    state.open_suspects(given=move.given, suggested=move.right)
+                draw_some(dataset, audit, move, found.get((move.given, move.right), []))
 
 
-def draw_worst(dataset: Dataset, audit: Audit, move: statements.Move) -> None:
-    """The worst suspects of a pair of classes, small."""
+def draw_some(dataset: Dataset, audit: Audit, move: statements.Move, found: list[int]) -> None:
+    """The worst suspects of a pair of classes, small, and then some of those that were ``found`` wrong."""
     waiting = {"issues": True, "undecided": True, "given": move.given, "suggested": move.right}
+    worst_of = (
+        readers.first_of(audit, queues.suspect_filter(waiting, audit), PICTURES) if move.suspected else []
+    )
     with st.container(horizontal=True, key=f"pictures_mini_pair_{move.given}_{move.right}"):
-        for sample in readers.first_of(audit, queues.suspect_filter(waiting, audit), PICTURES):
+        for sample in [*worst_of, *found][:PICTURES]:
             st.image(
                 encoded_picture(dataset.id, sample, worst.SMALL), alt=f"Sample {sample}", width="stretch"
             )
@@ -150,7 +164,7 @@ def draw_classes(
     table = pd.DataFrame(
         {
             "class": [dataset.class_names[row.label] for row in said.classes],
-            "samples": [row.num_samples for row in said.classes],
+            "given": [row.num_samples for row in said.classes],
             "suspects": [suspects.get(row.label, 0) for row in said.classes],
             "found wrong": [found[row.label] for row in said.classes],
             "trust": [trust[row.label] for row in said.classes],
@@ -173,11 +187,13 @@ def draw_classes(
         key="classes_table",
         height="auto" if is_long else "content",
         column_config={
-            "samples": st.column_config.NumberColumn(width=75),
+            "given": st.column_config.NumberColumn(
+                width=75, help="Labels of the class as they were given. The Map counts labels of today."
+            ),
             "found wrong": st.column_config.NumberColumn(width=100),
             "trust": st.column_config.BarChartColumn(
-                "trust, from none to full",
-                help="How the labels of the class spread over trust: bars on the left are doubted labels. "
+                "doubted … trusted",
+                help="How many labels of the class the engines doubt (bars on the left) and trust (on the right). "
                 "All classes have one scale.",
                 width=170,
                 y_min=0,
@@ -268,7 +284,7 @@ class_changes.draw(dataset, audit, bar)
 with shown():
     found = readers.findings(audit)
     said = found.said
-    draw_matrix(dataset, audit, said.moves)
+    draw_matrix(dataset, audit, said)
     draw_figures(dataset, said)
     is_guess = audit.summary.error_probability_is_guess
     draw_classes(dataset, audit, said, found.trust_by_class.tolist(), is_guess=is_guess)

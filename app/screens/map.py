@@ -11,14 +11,13 @@ from app.panels import regions, worst
 from app.session import next_steps, readers, sign_in, state
 from auditor.results import arrays
 
-COLOURS = {"given": "Label", "suggested": "Suggested label", "trust": "Trust"}
+COLOURS = {"given": "Label today", "suggested": "Suggested label", "trust": "Trust"}
 COLOURS |= {"review": "Review", "reviewer": "Reviewer", "split": "Split"}
 WORST = 12
 HELP = (
-    "A ring on the map is a suspect, a green dot a sample that is checked; its colour is its label of today. "
-    "Points that lie together look alike in what the map was made from. Crowded parts are drawn wider than they "
-    "are, empty ones narrower. The wheel zooms, Shift and drag move the view. By keys: arrows and + − move the "
-    "view, A selects what is in view."
+    "A dot's colour is its label of today. A ring around it says that it is a suspect, a point inside that it is "
+    "checked. Dots that lie together look alike in what the map was made from. Crowded parts are drawn wider than "
+    "they are, empty ones narrower. The wheel zooms, Shift and drag move the view. By keys: arrows and + − move it."
 )
 
 dataset, bar = state.screen("Map")

@@ -407,7 +407,11 @@ def test_map__a_decision_beside_it_colours_it_at_once_and_undo_too(browser: Any,
         return tuple(int(rows.get(names[item[key]], 0)) for key in ("given", "suggested"))
 
     given, suggested = counts()
+    assert "labels today:" in page.get_by_test_id("legend").inner_text()
     page.mouse.move(0, 0)
+    page.keyboard.press("b")  # the lens of the picture beside the map, and no tool of the map
+    page.keyboard.press("Escape")
+    assert page.locator(".tools [aria-pressed=true]").inner_text() == "Lasso"
     page.keyboard.press("w")
     wait_until(lambda: counts() == (given - 1, suggested + 1), "its label of now", page)
     assert "checked" in page.get_by_test_id("legend").inner_text()

@@ -30,10 +30,11 @@ def test_bands__a_row_an_epoch_and_kind_and_none_for_a_kind_that_nobody_is() -> 
 
 def test_move_cells__a_row_of_the_matrix_is_a_given_label() -> None:
     moves = [Move(1, 0, 2, 3, (4, 9)), Move(0, 1, 0, 1)]
-    cells = charts.move_cells(moves, ["cat", "dog"]).set_index(["given", "right"])
-    assert cells.loc[("dog", "cat")].tolist() == [2, 3, 5, "3 +2", "4 to 9"]
-    assert cells.loc[("cat", "dog")].tolist() == [0, 1, 1, "1", ""]
-    assert cells.loc[("cat", "cat")].number == 0
+    cells = charts.move_cells(moves, ["cat", "dog"], {0: 10, 1: 20}).set_index(["given", "right"])
+    assert cells.loc[("dog", "cat")].tolist() == [2, 3, 5, "3 +2", "4 to 9", 0]
+    assert cells.loc[("cat", "dog")].tolist() == [0, 1, 1, "1", "", 0]
+    assert cells.loc[("cat", "cat")].tolist() == [0, 0, 0, "", "", 9], "those that nobody doubts"
+    assert cells.loc[("dog", "dog")].sure == 15
     many = charts.move_cells([*moves, Move(250, 7, 0, 9)], [f"class {i}" for i in range(300)])
     assert many.given.unique().tolist() == ["class 0", "class 1", "class 250"], "rows with something in them"
     assert many.right.unique().tolist() == ["class 0", "class 1", "class 7"]

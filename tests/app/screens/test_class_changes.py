@@ -65,7 +65,7 @@ def test_rename__by_whoever_is_here_and_back() -> None:
 def test_merge__nothing_offers_the_class_any_more_until_it_is_undone() -> None:
     drawing.draw(DATASET, 5)
     app = open_page("classes", DATASET)
-    before, num_given = listed(app), app.dataframe[0].value.set_index("class")["samples"]
+    before, num_given = listed(app), app.dataframe[0].value.set_index("class")["given"]
     app.segmented_control(key="classes_way").set_value("Merge").run()
     choose(app, "Class", "*four*")
     choose(app, "Becomes part of", "nine")
@@ -74,7 +74,7 @@ def test_merge__nothing_offers_the_class_any_more_until_it_is_undone() -> None:
     )
     press(app, "Merge")
     assert listed(app) == [one for one in before if one != "*four*"]
-    assert app.dataframe[0].value.set_index("class")["samples"]["nine"] == num_given[["*four*", "nine"]].sum()
+    assert app.dataframe[0].value.set_index("class")["given"]["nine"] == num_given[["*four*", "nine"]].sum()
     assert "**9** classes" in "\n".join(one.value for one in app.markdown)
     assert "*four*" not in {option for box in app.selectbox for option in box.options}
 

@@ -599,7 +599,7 @@ def test_audit__a_setting_out_of_range_is_one_line_and_starts_nothing(typed: str
 def test_classes__lists_every_class_by_its_own_name() -> None:
     table = open_page("classes").dataframe[0].value
     assert {"<b>three</b>", "*four*"} < set(table["class"])
-    assert table["samples"].sum() == 240
+    assert table["given"].sum() == 240
     with session() as open_session:
         scored = scores.table(open_session, 1)
     suspects = scored[scored.is_label_issue].given_label.value_counts()
@@ -626,6 +626,20 @@ def test_classes__a_split_leads_to_its_suspects() -> None:
     chosen = app.selectbox(key="suspects_split")
     assert chosen.format_func(chosen.value) == "Split: test"
     assert app.query_params["suspects_split"] == "in-test"
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_classes__a_pair_stands_beside_its_suspects_and_what_was_found_wrong() -> None:
+    standing = statements.load(1)
+    moves = statements.statements(standing).moves
+    known = {(one.given, one.right) for one in moves}
+    sample, given = next(iter(enumerate(standing.given_labels.tolist())))
+    label = next(one for one in range(10) if one != given and (given, one) not in known)
+    reviewing.decide(standing.dataset.id, sample, "relabel", label=label, reviewer="Ada")
+    moves = statements.statements(statements.load(1)).moves[:12]
+    assert any((one.given, one.right, one.found, one.suspected) == (given, label, 1, 0) for one in moves)
+    app = open_page("classes")
+    assert len(app.get("image")) == sum(min(4, one.suspected + one.found) for one in moves)
 
 
 @pytest.mark.usefixtures("copied_home")

@@ -6,7 +6,7 @@ const MARGIN = 18; // pixels around the whole map
 const REACH = 9; // of the pointer, in pixels
 const MOST_SHAPES = 4000;
 // What the numbers in the legend count.
-const LEGEND = { given: "labels today:", suggested: "suggested labels:", trust: "trust:", review: "checked as:", reviewer: "checked by:", split: "split:" };
+const LEGEND = { given: "labels today:", suggested: "suggested labels:", trust: "trust:", review: "checked:", reviewer: "checked by:", split: "split:" };
 const MOST_STRETCH = 3; // of one axis against the other, so that the points fill the canvas
 
 class EmbeddingMap {
@@ -161,8 +161,8 @@ class EmbeddingMap {
   }
 
   nameOf(group) {
-    if (this.data.colour === "trust") return group === 65535 ? "no score" : `trust ${(group / 6).toFixed(2)} – ${((group + 1) / 6).toFixed(2)}`;
-    if (this.data.colour === this.tag) return group === 65535 ? (this.tag === "split" ? "no split" : "undecided") : this.tagged(group).words;
+    if (this.data.colour === "trust") return group === 65535 ? "none" : `${(group / 6).toFixed(2)} – ${((group + 1) / 6).toFixed(2)}`;
+    if (this.data.colour === this.tag) return group === 65535 ? (this.tag === "split" ? "no split" : "nobody yet") : this.tagged(group).words;
     return group === 65535 ? "unlabeled" : this.data.classNames[group];
   }
 

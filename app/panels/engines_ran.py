@@ -181,7 +181,8 @@ def table_of(about: Mapping[str, Mapping[str, Any]], columns: Mapping[str, Mappi
 
     ``about``: by engine, its title and its paper.
     """
-    heads = "".join(f'<th scope="col" title="{MEANINGS.get(name, "")}">{name}</th>' for name in columns)
+    says = {name: f' title="{MEANINGS[name]}"' if name in MEANINGS else "" for name in columns}
+    heads = "".join(f'<th scope="col"{says[name]}>{name}</th>' for name in columns)
     lines = []
     for name in [*about, TOGETHER]:
         if name not in about and not any(name in said for said in columns.values()):

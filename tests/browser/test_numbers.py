@@ -75,7 +75,15 @@ def test_numbers__from_the_suspects_to_the_cleaned_table(
     page.get_by_role("img", name=f"Sample {asked_for}", exact=True).wait_for(timeout=WAIT_MS)
     settled(page)
 
-    page.get_by_text("Random sample", exact=True).click()
+    next_step = page.get_by_role("button", name="Check a random sample")
+
+    def are_answered() -> bool:
+        page.keyboard.press("n")
+        return bool(next_step.is_visible())
+
+    wait_until(are_answered, "the button after the last suspect", page)
+    settled(page)
+    next_step.click()
     page.get_by_role("spinbutton", name="Pictures to check").wait_for(timeout=WAIT_MS)
     settled(page)
     page.get_by_role("spinbutton", name="Pictures to check").fill("2")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -86,14 +87,16 @@ def move_cells(
             if max(map(len, wanted)) <= MOST_CLASSES:
                 rows, columns = wanted
     by_pair = {(move.given, move.right): move for move in moves}
+    doubted = Counter[int]()
+    for move in moves:
+        doubted[move.given] += move.found + move.suspected
     cells = []
     for given, right in itertools.product(rows, columns):
         move = by_pair.get((given, right)) or Move(given, right, 0, 0)
         parts = [f"{move.suspected:,}"] * bool(move.suspected) + [f"+{move.found:,}"] * bool(move.found)
         span = "{:,} to {:,}".format(*move.interval) if move.interval is not None else ""
         number = move.found + move.suspected
-        doubted = sum(one.found + one.suspected for one in moves if one.given == given)
-        sure = max(0, labeled.get(given, 0) - doubted) if given == right else 0
+        sure = max(0, labeled.get(given, 0) - doubted[given]) if given == right else 0
         cells.append(
             (names[given], names[right], move.found, move.suspected, number, " ".join(parts), span, sure)
         )

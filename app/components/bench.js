@@ -97,6 +97,7 @@ class Bench {
     });
     this.slot = new BarSlot(this.bench, top);
     watchWidth(this.bench, () => this.data && this.drawActions());
+    window.addEventListener("resize", () => this.fitRows());
   }
 
   update(data) {
@@ -359,7 +360,6 @@ class Bench {
   }
 
   drawGrid() {
-    const said = (odds) => (tileSize() === "S" ? odds.replace(" evidence", "") : odds); // what fits one line
     const side = 1.2 * TILES[tileSize()]; // tiles grow by what the last column leaves
     this.tiles = this.items.map((item, i) => {
       const image = el("img", { src: this.server.image(item.sample, side), alt: "", loading: "lazy", draggable: "false" });
@@ -370,7 +370,7 @@ class Bench {
           el("span", { class: "arrow", text: "→" }),
           el("span", { class: "suggested", text: this.className(item.suggested), title: this.className(item.suggested) }),
         ]),
-        el("span", { class: "odds", title: item.odds }, said(item.oddsShort).split(/( likely)/).map((text) => el("span", { class: text.trim(), text }))),
+        el("span", { class: "odds", title: item.odds, text: briefly(item.odds) }),
       ]);
       tile.addEventListener("click", (event) => this.clickTile(i, event));
       tile.addEventListener("pointerdown", (event) => this.startDrag(i, event));
@@ -381,6 +381,22 @@ class Bench {
     const style = `--tile:${TILES[tileSize()]}px`;
     this.stage.replaceChildren(el("div", { class: "grid", style, role: "group", "aria-label": "Samples" }, this.tiles));
     this.items.forEach((_, i) => this.drawTile(i));
+    this.fitRows();
+  }
+
+  // Pictures become a little higher or lower, so that no row of tiles is cut at the lower edge.
+  fitRows() {
+    if (this.mode !== "grid" || !this.tiles?.[0]?.isConnected) return;
+    const grid = this.tiles[0].parentElement;
+    grid.style.removeProperty("--picture");
+    const scrolled = document.querySelector('[data-testid="stMain"]')?.scrollTop || 0;
+    const room = window.innerHeight - this.actions.offsetHeight - scrolled - grid.getBoundingClientRect().top;
+    const bottoms = [...new Set(this.tiles.map((tile) => tile.offsetTop + tile.offsetHeight - this.tiles[0].offsetTop))];
+    const whole = bottoms.findIndex((bottom) => bottom > room);
+    if (whole < 1) return;
+    const [more, less] = [(room - bottoms[whole - 1]) / whole, (bottoms[whole] - room) / (whole + 1)];
+    const side = this.tiles[0].querySelector("img").offsetHeight;
+    grid.style.setProperty("--picture", `${Math.floor(less < more ? side - less : side + more)}px`);
   }
 
   drawTile(i) {
@@ -573,18 +589,19 @@ class Bench {
     return `Sample ${sample} · given ${this.className(given)}`;
   }
 
-  toggleCards() {
-    this.show(this.mode === "cards" ? "card" : "cards");
-    this.pairs.forget();
-    this.restart();
-  }
-
-  toggleMode() {
-    if (this.mode === "cards") return this.toggleCards();
-    this.show(this.mode === "grid" ? "card" : "grid");
+  // Cards have a list of their own; single pictures and the grid share one.
+  go(mode) {
+    if (mode === this.mode) return;
+    const hasOtherList = mode === "cards" || this.mode === "cards";
+    this.show(mode);
     this.chosen.clear();
-    this.draw();
-    this.lease(true);
+    if (hasOtherList) {
+      this.pairs.forget();
+      this.restart();
+    } else {
+      this.draw();
+      this.lease(true);
+    }
   }
 
   // Dragging over tiles selects them.
@@ -897,8 +914,8 @@ class Bench {
       class: () => this.pickClass(), undo: () => this.undo(), page: () => this.acceptPage(), later: () => cards && this.pairs.next(), large: () => this.enlarge(),
       smooth: () => this.toggleSmooth(), lens: () => this.compare(), alike: () => this.showAlike(),
       engines: () => this.frame && this.mode === "card" && this.frame.toggleEngines(),
-      grid: () => this.items.length && this.toggleMode(),
-      cards: () => hasCards(this.data) && this.toggleCards(),
+      grid: () => this.items.length && this.go(this.mode === "grid" ? "card" : "grid"),
+      cards: () => hasCards(this.data) && this.go(this.mode === "cards" ? "card" : "cards"),
       invert: () => this.mode === "cards" && this.pairs.invert(),
     };
     const isForOne = this.mode === "cards" && id in this.data.decisions && !["keep", "relabel"].includes(id);

@@ -86,23 +86,21 @@ class Card {
       ]);
     return el("div", { class: "sides" }, [
       side("given", "Q", item.given, item.odds),
-      side("suggested", "W", item.suggested, item.suggestedOdds),
+      side("suggested", "W", item.suggested, ""),
     ]);
   }
 
   fill(story) {
     const { bench } = this;
-    bench.shownClasses = story.classes.map((entry) => entry.label);
+    bench.shownClasses = story.classes;
     this.filepath = story.filepath;
     this.path.textContent = `Sample ${story.sample} · ${story.filepath}`;
     this.path.title = story.filepath;
-    this.offer(story.classes);
+    this.offer(story.classes, story.engines);
     const same = story.duplicates;
     this.opinions(story);
-    if (story.suggestedOdds) { // no model says it
-      const odds = this.node.querySelector(".side.suggested .odds");
-      if (odds.textContent) Object.assign(odds, { textContent: story.suggestedOdds, title: story.suggestedOdds });
-    }
+    const votes = this.votes(story.engines, this.item.suggested);
+    Object.assign(this.node.querySelector(".side.suggested .odds"), { textContent: votes, title: votes });
     const sections = [
       this.answers(story), this.exemplars(story), this.engines(story),
       this.strip(`Nearest in ${story.neighboursIn}`, story.neighbours, "neighbours"),
@@ -112,16 +110,15 @@ class Card {
   }
 
   // The likeliest classes; the others unfold and stay so for the samples that follow.
-  offer(classes) {
+  offer(classes, engines) {
     const { bench } = this;
     // As everywhere, the given label comes first, then the suggested one.
-    const place = ({ label }) => ["given", "suggested", ""].indexOf(this.tone(label));
+    const place = (label) => ["given", "suggested", ""].indexOf(this.tone(label));
     const ordered = [...classes].sort((a, b) => place(a) - place(b));
     const shown = bench.choicesOpen ? ordered : ordered.slice(0, MOST_CHOICES);
-    // A bar and words, no number: no verified row calibrates what the engines say of each class.
-    const chip = ({ label, probability, odds }) => {
+    const chip = (label) => {
       const [name, digit] = [bench.className(label), bench.keymap.digit(bench.data.classNames, label)];
-      return el("button", { class: `choice ${this.tone(label)}`, style: `--odds:${Math.round(100 * probability)}%`, onclick: () => bench.label(label), title: `${name}: ${odds}` }, [
+      return el("button", { class: `choice ${this.tone(label)}`, onclick: () => bench.label(label), title: `${name}: ${this.votes(engines, label)}` }, [
         digit ? el("kbd", { text: digit }) : null, el("span", { class: "name", text: name }),
       ]);
     };
@@ -129,11 +126,26 @@ class Card {
       class: "choice others", text: bench.choicesOpen ? "fewer" : `${classes.length - MOST_CHOICES} more`, "aria-expanded": String(Boolean(bench.choicesOpen)),
       onclick: () => {
         bench.choicesOpen = !bench.choicesOpen;
-        this.offer(classes);
+        this.offer(classes, engines);
         this.choices.lastChild.focus();
       },
     });
     this.choices.replaceChildren(...shown.map(chip), ...(classes.length > MOST_CHOICES ? [others] : []));
+  }
+
+  // How many engines name a class: ``7 of 7 engines say so``.
+  votes(engines, label) {
+    const number = engines.filter(({ predicted }) => predicted === label).length;
+    if (engines.length === 1) return number ? "the engine says so" : "the engine does not name it";
+    return number ? `${number} of ${engines.length} engines say so` : "no engine names it";
+  }
+
+  // What all engines name, the most frequent first: ``5 “shoes”, 2 “hat”``; nothing where all name what is suggested.
+  named(engines) {
+    const counts = new Map();
+    for (const { predicted } of engines) counts.set(predicted, 1 + (counts.get(predicted) || 0));
+    if (counts.size === 1 && counts.has(this.item.suggested)) return "";
+    return `: ${[...counts].sort((a, b) => b[1] - a[1]).map(([label, number]) => `${number} “${this.bench.className(label)}”`).join(", ")}`;
   }
 
   tone(label) {
@@ -199,19 +211,13 @@ class Card {
       ]),
     );
     const { suggested, given } = this.item;
-    const count = (label) => story.engines.filter((engine) => engine.predicted === label).length;
-    const [number, name] = [story.engines.length, this.bench.className(suggested)];
-    const others = given === suggested ? 0 : count(given);
-    const against = others ? ` · ${others} for “${this.bench.className(given)}”` : "";
-    const [only] = story.engines;
-    const says = number === 1
-      ? `${only.title} says “${this.bench.className(only.predicted)}”`
-      : `${count(suggested)} of ${number} engines say “${name}”${against}`;
-    const unseen = given >= 0 && suggested >= 0 && suggested !== given && !count(suggested) && others < number;
-    const why = unseen ? ` · suggested by how often classes are labeled “${this.bench.className(given)}”` : "";
+    const isUnseen = given >= 0 && suggested >= 0 && suggested !== given && !story.engines.some(({ predicted }) => predicted === suggested);
+    const [from, to] = [given, suggested].map((label) => `“${this.bench.className(label)}”`);
+    const why = isUnseen ? `. None alone names ${to}, but ${from} and ${to} are often given for each other` : "";
+    const says = story.engines.length === 1 ? `What ${story.engines[0].title} says` : "What each engine says";
     this.folded = el("details", { class: "engines", "data-testid": "engines", open: Boolean(this.bench.enginesOpen) }, [
       el("summary", {}, [
-        el("span", { text: `${says}${why}` }),
+        el("span", { text: `${says}${this.named(story.engines)}${why}` }),
         el("kbd", { text: this.bench.keymap.shown("engines") }),
       ]),
       ...rows,

@@ -2,7 +2,8 @@
 // mixed pairs. A click on what does not belong says that its label stays, a second one that it waits for a look of its
 // own; one key settles the card, and undo takes it back.
 
-const [CARD_TILE, LARGEST_TILE, ABOVE_AND_BELOW, LABELS_PX, TILE_GAP] = [132, 260, 390, 30, 8];
+const [LARGEST_TILE, ABOVE_AND_BELOW, TEXT_PX, TILE_GAP] = [260, 390, 22, 8];
+const cardTile = (box) => (isNarrow(box) ? 112 : 132); // as in bench.css
 
 class Cards {
   constructor(bench) {
@@ -73,32 +74,36 @@ class Cards {
   columns(number) {
     const width = this.bench.stage.clientWidth;
     const height = Math.max(220, window.innerHeight - ABOVE_AND_BELOW);
-    for (let columns = 2; columns < Math.floor(width / CARD_TILE); columns += 1) {
+    for (let columns = 2; columns <= Math.floor(width / cardTile(this.bench.bench)); columns += 1) {
       const side = width / columns - TILE_GAP;
       const rows = Math.ceil(number / columns);
-      if (side <= LARGEST_TILE && rows * (side + TILE_GAP + (this.isMixed ? LABELS_PX : 0)) <= height) return columns;
+      if (side <= LARGEST_TILE && rows * (side + TILE_GAP + (this.isMixed ? 2 : 1) * TEXT_PX) <= height) return columns;
     }
     return null;
   }
 
-  // Tiles are as large as the window lets them be, also once it has another size.
+  // Tiles are as large as the window lets them be, also once it has another size. Where not all have room, whole rows do.
   fit() {
     const columns = this.columns(this.bench.items.length);
     this.picks.style.setProperty("--pick", columns ? `calc(${100 / columns}% - ${TILE_GAP}px)` : null);
+    this.picks.style.maxHeight = "";
+    if (this.picks.scrollHeight <= this.picks.clientHeight) return;
+    const row = this.bench.tiles[0].offsetHeight + TILE_GAP;
+    this.picks.style.maxHeight = `${row * Math.floor(this.picks.clientHeight / row)}px`;
   }
 
   draw() {
     const { bench, pair } = this;
     this.drawnAt = performance.now();
     const columns = this.columns(bench.items.length);
-    const side = columns ? bench.stage.clientWidth / columns : CARD_TILE;
+    const side = columns ? bench.stage.clientWidth / columns : LARGEST_TILE;
     bench.tiles = bench.items.map((item, i) => {
       const tile = el("button", { class: "pick", "data-testid": "card-tile", "data-sample": item.sample, "data-suggested": item.suggested, tabindex: "-1", title: item.odds }, [
         el("img", { src: bench.server.image(item.sample, side), alt: "", draggable: "false" }), el("span", { class: "tick", text: "✓" }),
-        item.oddsShort ? el("span", { class: "chance", text: item.oddsShort.replace(" likely wrong", " wrong") }) : null,
         this.isMixed ? el("span", { class: "labels" }, [
           el("span", { class: "given", text: bench.className(item.given) }), " → ", el("span", { class: "suggested", text: bench.className(item.suggested) }),
         ]) : null,
+        item.odds ? el("span", { class: "odds", text: briefly(item.odds) }) : null,
       ]);
       tile.addEventListener("click", () => { bench.cursor = i; this.toggle(i); });
       return tile;
@@ -114,12 +119,12 @@ class Cards {
     const singles = this.singles ? `, then ${this.singles.toLocaleString("en")} of mixed classes` : "";
     const later = this.isMixed ? `${first}Each has a suggestion of its own.` : `${first}${others}${singles}`;
     this.picks = el("div", { class: "picks", role: "group", "aria-label": "Samples", "data-samples": bench.items.map((item) => item.sample).join() }, bench.tiles);
-    this.fit();
     bench.stage.replaceChildren(el("div", { class: "confusion", "data-testid": "confusion" }, [
       el("div", { class: "about-pair" }, [el("h3", {}, this.sentence()), el("span", { class: "later", text: later })]),
       this.picks,
       this.isMixed ? null : el("div", { class: "both" }, [like(pair.like.given, pair.given, ""), like(pair.like.suggested, pair.suggested, "suggested")]),
     ]));
+    this.fit();
     bench.items.forEach((_, i) => this.drawTile(i));
     this.watch.disconnect();
     bench.tiles.forEach((tile) => this.watch.observe(tile));
@@ -136,6 +141,7 @@ class Cards {
     tile.setAttribute("aria-pressed", String(!item.decision && said === "✓"));
     tile.setAttribute("aria-label", `Sample ${item.sample}: ${said === "✓" ? "ticked" : said}`);
     tile.querySelector(".tick").textContent = said;
+    tile.classList.toggle("later", said === "later");
   }
 
   toggle(i) {
@@ -209,7 +215,7 @@ class Cards {
       actionButton(keymap.shown("later"), "Later", () => this.next()),
     ], [
       actionButton(keymap.shown("undo"), "Undo", () => bench.undo()),
-      actionButton(keymap.shown("cards"), "One by one", () => bench.toggleCards()),
+      ...(isNarrow(bench.bench) ? modeButtons(bench) : []),
       actionButton("?", "Keys", () => bench.help(), "", { "aria-label": "Keys" }),
     ]);
   }

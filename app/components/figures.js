@@ -12,8 +12,8 @@ const BENCH_ACTIONS = [
   { id: "lens", key: "b", text: "lens: beside the best of both classes; Space blinks" },
   { id: "alike", key: "o", text: "others like this, with the same given label" },
   { id: "engines", key: "d", text: { card: "what each engine says" } },
-  { id: "grid", key: "g", text: { card: "the grid", grid: "one picture" } },
-  { id: "cards", key: "t", text: { card: "cards", grid: "cards", cards: "one by one" } },
+  { id: "grid", key: "g", text: { card: "grid", cards: "grid", grid: "single pictures" } },
+  { id: "cards", key: "t", text: { card: "cards", grid: "cards", cards: "single pictures" } },
   { id: "invert", key: "i", text: { cards: "tick none, or all" } },
 ];
 const KEYS_OF = { cards: "the cards", card: "a single picture", grid: "the grid" };
@@ -43,6 +43,9 @@ function decideBy(bench, name) {
   if (takes === "classes") return () => bench.pickSeveral(name);
   return () => bench.verdict(name);
 }
+
+// What is said of a label, on a tile: "99 % likely wrong", "5 of 7 engines".
+const briefly = (odds) => odds.replace("more than ", ">").replace("less than ", "<").replace(" say otherwise", "");
 
 const LEAST_LATEST = 5; // of fewer a share says nothing
 // "149 left, 12 of the last 20 were wrong": of this queue; what is known of the whole dataset is behind "more".
@@ -110,37 +113,52 @@ class BarSlot {
 
 // Two large ones, which say what they do; the others are in a menu. At the end of a queue nothing is left to decide.
 function verdictButtons(bench) {
-  const { keymap, item } = bench;
+  const { keymap } = bench;
   const button = (id, text, action, tone = "", more = {}) => actionButton(keymap.shown(id), text, action, tone, more);
   const undo = button("undo", "Undo", () => bench.undo());
   if (!bench.items.length) return bench.isAtEnd || bench.written.size ? [undo] : [];
   if (bench.mode === "cards" && bench.pairs.pair) return bench.pairs.buttons();
-  const isOne = bench.mode === "card" && item;
-  const says = {
-    keep: isOne && item.given >= 0 ? `Keep ${bench.className(item.given)}` : null,
-    relabel: isOne && item.suggested >= 0 && item.suggested !== item.given ? `Change to ${bench.className(item.suggested)}` : null,
-  };
+  const says = saysOfTargets(bench);
   const [large, others] = [[], []];
   for (const [name, about] of Object.entries(bench.data.decisions)) {
     const isLarge = name in says;
     (isLarge ? large : others).push(button(name, says[name] || about.button, decideBy(bench, name), `${name} ${isLarge ? "large" : ""}`, { title: about.help }));
   }
-  const except = bench.chosen.size ? `Take all but ${bench.chosen.size}` : "Take page";
+  const except = bench.chosen.size ? `Change all but ${bench.chosen.size}` : "Change page as suggested";
   return toolbar(bench.bench, large, [
     button("class", "Other class", () => bench.pickClass()),
     ...(isNarrow(bench.bench) ? others : [menu("More", others)]),
     bench.mode === "grid" ? button("page", except, () => bench.acceptPage(), "", { "data-testid": "accept-page" }) : null,
   ].filter(Boolean), [
-    pageTurner(bench), undo,
-    button("grid", bench.mode === "grid" ? "Single" : "Grid", () => bench.toggleMode()),
+    pageTurner(bench), undo, ...(isNarrow(bench.bench) ? modeButtons(bench) : []),
     actionButton("?", "Keys", () => bench.help(), "", { "aria-label": "Keys" }),
   ]);
+}
+
+// What the two large buttons do, by the labels that they decide on: "Change to hat", "Keep 3".
+function saysOfTargets(bench) {
+  const targets = bench.targets();
+  const nameOf = (kind) => (new Set(targets.map((item) => item[kind])).size === 1 && targets[0][kind] >= 0 ? bench.className(targets[0][kind]) : null);
+  const [given, suggested, many] = [nameOf("given"), nameOf("suggested"), targets.length > 1];
+  const isNew = targets.some((item) => item.suggested !== item.given);
+  return {
+    keep: many ? `Keep ${targets.length}` : given && `Keep ${given}`,
+    relabel: many ? `Change ${targets.length} ${suggested ? `to ${suggested}` : "as suggested"}` : suggested && isNew && `Change to ${suggested}`,
+  };
+}
+
+// The three ways to look at a queue; on a phone they are in the menu.
+function modeButtons(bench) {
+  const shown = { cards: bench.keymap.shown("cards"), card: "", grid: bench.keymap.shown("grid") };
+  const texts = { ...(hasCards(bench.data) ? { cards: "Cards" } : {}), card: "Single", grid: "Grid" };
+  return Object.entries(texts).map(([mode, text]) =>
+    actionButton(shown[mode], text, () => bench.go(mode), "", { "data-testid": mode === "cards" ? "cards" : null, "aria-pressed": String(mode === bench.mode) }));
 }
 
 function barButtons(bench) {
   return [
     bench.mode === "grid" ? sizeButtons(bench) : null,
-    bench.mode !== "cards" && hasCards(bench.data) ? actionButton(bench.keymap.shown("cards"), "Cards", () => bench.toggleCards(), "", { "data-testid": "cards" }) : null,
+    isNarrow(bench.bench) ? null : el("span", { class: "modes", role: "group", "aria-label": "Show as" }, modeButtons(bench)),
     filterButton(bench.data.queue),
   ].filter(Boolean);
 }

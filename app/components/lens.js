@@ -31,27 +31,27 @@ class Lens {
     this.draw();
   }
 
-  // Suspect, given, suggested; a class that nothing is trusted of has none.
+  // Given, suspect, suggested: each class beside the suspect. A class that nothing is trusted of has none.
   get sides() {
     const { bench, item, exemplars } = this;
     const best = (kind, key, label) => {
       const of = exemplars[kind];
       if (!of.length) return null;
-      const text = bench.mode === "grid" ? `${kind === "given" ? "Given" : "Suggested"}: ${bench.className(label)}`
-        : `${kind === "given" ? "Keep" : "Change to"} ${bench.className(label)}`;
-      return { kind, sample: of[this.at % of.length].sample, text, decides: bench.mode === "grid" ? "" : key };
+      const [name, verb] = [bench.className(label), kind === "given" ? "Keep" : "Change to"];
+      const decides = bench.mode === "grid" ? {} : { key, says: `${verb} ${name}` };
+      return { kind, sample: of[this.at % of.length].sample, text: `${kind === "given" ? "Given" : "Suggested"}: ${name}`, ...decides };
     };
     return [
-      { kind: "suspect", sample: item.sample, text: `Sample ${item.sample}` }, best("given", "keep", item.given),
+      best("given", "keep", item.given), { kind: "suspect", sample: item.sample, text: "This picture", says: item.odds },
       item.suggested === item.given ? null : best("suggested", "relabel", item.suggested),
     ].filter(Boolean);
   }
 
-  pane({ kind, sample, text, decides }) {
+  pane({ kind, sample, text, key, says }) {
     const image = el("img", { src: this.bench.server.image(sample, LARGEST), alt: `${kind}: sample ${sample}`, draggable: "false" });
     dress(image, this.bench.look || {});
-    const head = decides ? actionButton(this.bench.keymap.shown(decides), text, () => this.decide(decides), "decides", { title: text }) : el("b", { title: text, text });
-    const pane = el("div", { class: `pane-of ${kind}`, "data-kind": kind, "data-sample": sample }, [head, image]);
+    const below = key ? actionButton(this.bench.keymap.shown(key), says, () => this.decide(key), "decides", { title: says }) : el("span", { text: says || "" });
+    const pane = el("div", { class: `pane-of ${kind}`, "data-kind": kind, "data-sample": sample }, [el("b", { title: text, text }), image, below]);
     image.addEventListener("load", () => { pane.dataset.aspect = image.naturalWidth / image.naturalHeight; this.level(); });
     return pane;
   }

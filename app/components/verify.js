@@ -112,7 +112,7 @@ class Verify {
     if (!item) {
       // The page below says what is known now; here is what can still be taken back.
       this.stage.replaceChildren(el("div", { class: "finished", "data-testid": "verified" }, [
-        el("strong", { text: "Every chosen picture is checked." }),
+        el("strong", { text: `Done: ${this.judged} of ${this.data.total} checked` }),
         this.last ? actionButton(this.keymap.shown("undo"), "Undo your last verdict", () => this.undo()) : null,
       ].filter(Boolean)));
       return;

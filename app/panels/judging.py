@@ -61,6 +61,6 @@ def blind(
         left=len(waiting),
         noun="sample",
         actions=actions,
-        finished="Every chosen sample is checked.",
+        finished="Done: every chosen sample is checked.",
         last=last,
     )

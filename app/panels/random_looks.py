@@ -136,4 +136,4 @@ def known(dataset: Dataset, audit: Audit) -> None:
     if blind.pending(dataset.id):
         st.markdown(plain(statements.noise_rate(statements.load(audit.id)).sentence))
     else:
-        panel.picture(dataset, audit, lambda: None, judged=judged)
+        panel.picture(dataset, audit, lambda promise: st.markdown(promise), judged=judged)

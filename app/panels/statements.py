@@ -78,29 +78,31 @@ def before_draw(*, size: int, labeled: int, words_of_labels: str) -> None:
     of_size = seen[sizes.index(size)]
     share, pictures = words.percent(USUAL_SHARE), words.plural(size, "picture", "tell")
     st.subheader(
-        f"If {share} of the {words_of_labels} are wrong, {pictures} {words.interval(of_size.low, of_size.high)}",
+        f"{pictures} the share of wrong ones to about ±{max(1, round(50 * (of_size.high - of_size.low)))} points",
         anchor=False,
         help="Exact intervals at 95 % for labels chosen with the same chance each. More pictures make them "
         "narrower; those taken from the most suspicious say more about the list of suspects.",
     )
+    st.caption(
+        f"If {share} of the {words_of_labels} are wrong, they say {words.interval(of_size.low, of_size.high)}."
+    )
     st.altair_chart(_intervals_chart(pd.DataFrame(rows), LOOKS_HEIGHT), key="verify_looks")
 
 
-def picture(dataset: Dataset, audit: Audit | None, next_step: Callable[[], None], *, judged: int) -> None:
+def picture(
+    dataset: Dataset, audit: Audit | None, next_step: Callable[[str], object], *, judged: int
+) -> None:
     """One sentence, one picture (the interval, and what more would buy), one next step; promises behind a fold.
 
-    ``next_step`` draws what to do with it, below the interval.
+    ``next_step`` draws what to do with it, below the interval; it is told what is promised of the list of suspects.
     """
     standing, rate = _standing(dataset, audit)
     with st.container(border=True, key="verify_picture"):
         with st.container(key="huge_verify"):
             wrong = wrong_in_words(labels_in_words(dataset), readers.errors_left(dataset, audit))
-            st.markdown(_plainly(rate, wrong))
-        if standing is not None:
-            _kept(standing)
-        st.caption(f"{words.plural(judged, 'random sample')} checked.", help=plain(rate.sentence))
-        _rate(dataset, standing, rate)
-        next_step()
+            st.markdown(_plainly(rate, wrong), help=plain(rate.sentence))
+        _rate(dataset, standing, rate, judged)
+        next_step("" if standing is None else _kept(standing))
     if standing is not None:
         with st.expander("What is promised about the list of suspects"):
             _promises(standing)
@@ -117,25 +119,25 @@ def _plainly(rate: NoiseRate, wrong: str) -> str:
     return f"{said[0].upper()}{said[1:]} {wrong}"
 
 
-def _kept(standing: Standing) -> None:
-    """Say the promise about the longest part of the list of suspects, if any is kept."""
+def _kept(standing: Standing) -> str:
+    """The promise about the longest part of the list of suspects, if any is kept."""
     kept = {q: one for q, one in statements.promises(standing).items() if one.is_kept}
-    if kept:
-        q, promise = max(kept.items(), key=lambda one: (one[1].num_flags, -one[0]))
-        top = words.plural(promise.num_flags, "top suspect")
-        st.subheader(
-            f"On average at least {words.percent(1 - q)} of the {top} are really wrong",
-            anchor=False,
-            help=plain(promise.sentence),
-        )
+    if not kept:
+        return ""
+    q, promise = max(kept.items(), key=lambda one: (one[1].num_flags, -one[0]))
+    first = "The first one is" if promise.num_flags == 1 else f"Of the first {promise.num_flags:,}"
+    share = f"at least {words.percent(1 - q)}"
+    if promise.num_flags == 1:
+        return f"{first} wrong with a chance of {share}."
+    return f"{first}, {share} are really wrong on average."
 
 
-def _rate(dataset: Dataset, standing: Standing | None, rate: NoiseRate) -> None:
+def _rate(dataset: Dataset, standing: Standing | None, rate: NoiseRate, judged: int) -> None:
     if standing is None:
-        st.altair_chart(_rate_chart(rate, None), key="verify_rate")
+        st.altair_chart(_rate_chart(rate, None, judged), key="verify_rate")
         return
     more = statements.what_more_buys(standing, drawing.next_size(dataset.id))
-    st.altair_chart(_rate_chart(rate, more), key="verify_rate")
+    st.altair_chart(_rate_chart(rate, more, judged), key="verify_rate")
     st.caption(
         f"{words.plural(more.num_more, 'more sample')} would make it this narrow.", help=plain(more.sentence)
     )
@@ -170,11 +172,23 @@ def _ink() -> str:
     return "#b4bfcc" if st.context.theme.type == "dark" else "#4c5868"
 
 
-def _rate_chart(rate: NoiseRate, more: MoreRows | None) -> Any:
+def _rate_chart(rate: NoiseRate, more: MoreRows | None, judged: int) -> Any:
     """The interval of the noise rate now, and below it the one that further rows should give."""
-    rows = [{"what": "now", "low": rate.low, "high": rate.high, "point": rate.point, "opacity": 1.0}]
+    rows = [
+        {
+            "what": f"{judged:,} checked",
+            "low": rate.low,
+            "high": rate.high,
+            "point": rate.point,
+            "opacity": 1.0,
+        }
+    ]
     if more is not None and more.num_more:
-        further = {"what": f"{more.num_more:,} more", "low": more.rate_low, "high": more.rate_high}
+        further = {
+            "what": f"{judged + more.num_more:,} checked",
+            "low": more.rate_low,
+            "high": more.rate_high,
+        }
         rows.append({**further, "point": None, "opacity": 0.45})
     return _intervals_chart(pd.DataFrame(rows), RATE_HEIGHT)
 

@@ -10,10 +10,11 @@ from app import components
 from app.panels import random_looks, statements, worst
 from app.session import next_steps, readers, state, words
 from app.session.failures import shown
+from app.session.words import plain
 from auditor.catalog import reviews
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset
-from auditor.ground.vocabulary import PROMISES, RATE
+from auditor.ground.vocabulary import FOUND_WRONG, PROMISES, RATE
 from auditor.results import settle
 from auditor.review import blind, drawing
 
@@ -44,17 +45,19 @@ def choose_purpose(dataset: Dataset, key: str, size: int) -> str:
     return str(chosen)
 
 
-def next_step(dataset: Dataset, audit: Audit | None) -> None:
-    """The one thing to do when everything drawn is judged, and beside it a further draw."""
-    more = drawing.next_size(dataset.id)
+def next_step(dataset: Dataset, audit: Audit | None, promise: str) -> None:
+    """The one thing to do when everything drawn is judged, with the ``promise`` about it, and a further draw."""
+    more, step = drawing.next_size(dataset.id), next_steps.of(readers.status(dataset))
+    is_new = audit is not None and not readers.is_settled(audit)
+    if is_new or step.page == "suspects":
+        st.markdown(plain(" ".join(filter(None, ["" if is_new else step.sentence, promise]))))
     with st.container(horizontal=True, vertical_alignment="center"):
-        if audit is not None and not readers.is_settled(audit):
+        if audit is not None and is_new:
             if st.button("Use these verdicts in the ranking", type="primary", key="verify_settle"):
                 with st.spinner("Computing the weights of the engines and calibrating …"):
                     settle.settle(audit.id)
                 state.go_to("suspects")
         else:
-            step = next_steps.of(readers.status(dataset))
             if st.button(step.button, type="primary", key="verify_next"):
                 state.go_to(step.page)
         if more:
@@ -68,17 +71,18 @@ def next_step(dataset: Dataset, audit: Audit | None) -> None:
 def draw_wrong(dataset: Dataset) -> None:
     """Draw some of the labels that random samples showed to be wrong: what the share above is made of."""
     given, names = readers.given_labels(dataset), dataset.class_names
-    seen = {
-        sample: row.label
-        for (_, sample), row in ask(reviews.verdicts, dataset.id).items()
-        if row.label is not None and row.label != given[sample]
-    }
+    said = ask(reviews.verdicts, dataset.id)
+    seen = {sample: row.label for (_, sample), row in said.items() if row.decision in FOUND_WRONG}
     if not seen:
         return
     st.markdown(
-        f"**{words.plural(len(seen), 'label')} found wrong**: :orange[given label] → :blue[what it shows]"
+        f"**{len(seen):,} of the {words.plural(len(said), 'random picture')} "
+        f"{'was' if len(seen) == 1 else 'were'} labeled wrong**: :orange[given label] → :blue[what it shows]"
     )
-    shown_first = [(one, names[given[one]], names[label]) for one, label in list(seen.items())[:MOST_WRONG]]
+    shown_first = [
+        (one, names[given[one]], "" if label is None else names[label])
+        for one, label in list(seen.items())[:MOST_WRONG]
+    ]
     worst.row(dataset, shown_first, key="verify_wrong")
 
 

@@ -21,7 +21,7 @@ from auditor.catalog.records import Audit
 from auditor.ground.errors import AuditorError, CatalogError, NotFoundError, ReviewError
 from auditor.ground.settings import Settings, settings
 from auditor.ground.vocabulary import CLASSIFICATION, DISPUTED, RULING
-from auditor.ground.wording import evidence, odds_of_suggestion, odds_of_wrong
+from auditor.ground.wording import engines_against, odds_of_wrong
 from auditor.pictures import cache
 from auditor.results import arrays, new_classes, queues, ranking
 from auditor.results import progress as review_progress
@@ -172,7 +172,6 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
         if row.label is not None and row.decision != DISPUTED
     }
     said = ask(reviews.opinions, audit.dataset_id, sample_id)
-    predicted = {verdict.predicted_label for verdict in story.verdicts}
     dataset = ask(datasets.by_id, audit.dataset_id)
     answers = cache.answers(dataset)
     shown = {
@@ -199,10 +198,7 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
             {"reviewer": one.reviewer, "decision": one.decision, "label": one.label, "labels": one.labels}
             for one in said
         ],
-        "classes": [
-            {"label": label, "probability": share, "odds": evidence(share)}
-            for label, share in story.top_classes
-        ],
+        "classes": [label for label, _ in story.top_classes],
         "engines": [_engine(audit_id, verdict) for verdict in story.verdicts],
         "exemplars": {"given": shown["given"], "suggested": shown["suggested"]},
         "neighbours": shown["neighbours"],
@@ -210,10 +206,6 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
         if story.neighbours_in == arrays.FEATURES
         else "what the engines learned",
         "duplicates": shown["duplicates"],
-        # The classes' frequencies alone suggest it: that is little, however sure they are.
-        "suggestedOdds": odds_of_suggestion(0.0, is_guess=True)
-        if _suggestion_is_guess(audit) and story.suggested_label not in predicted
-        else None,
     }
 
 
@@ -427,31 +419,18 @@ def _is_guess(audit: Audit) -> bool:
     return audit.summary.error_probability_is_guess
 
 
-def _suggestion_is_guess(audit: Audit) -> bool:
-    """Nothing verified says how likely a suggestion is right."""
-    return not audit.summary.suggestion_is_calibrated
-
-
 def _odds(row: Mapping[Any, Any], audit: Audit) -> dict[str, Any]:
-    """Return how likely the label is wrong, long and short, and its suggestion right; and whether that is not much.
+    """Return how likely the label is wrong, and whether that is not much; empty where it has no label.
 
-    Shares where verified rows calibrate them, else words.
+    A share where verified rows say it, else how many engines say otherwise.
     """
-    share, suggested = row["error_probability"], row["suggested_probability"]
-    found = {
-        "odds": "",
-        "oddsShort": "",
-        "isDoubtful": False,
-        "suggestedOdds": odds_of_suggestion(suggested, is_guess=_suggestion_is_guess(audit)),
-    }
+    share = row["error_probability"]
     if share is None or math.isnan(share):
-        return found
-    is_guess = _is_guess(audit)
-    said = odds_of_wrong(share, is_guess=is_guess)
-    short = evidence(share) if is_guess else said
-    if not is_guess and share < 0.5:
-        found["suggestedOdds"] = ""  # what would hold if it were wrong is no advice where it is rather right
-    return found | {"odds": said, "oddsShort": short, "isDoubtful": not is_guess and share < DOUBTFUL}
+        return {"odds": "", "isDoubtful": False}
+    if _is_guess(audit):
+        engines = len(audit.summary.witnesses)
+        return {"odds": engines_against(int(row["agreement"]), engines), "isDoubtful": False}
+    return {"odds": odds_of_wrong(share), "isDoubtful": share < DOUBTFUL}
 
 
 def _item(row: Mapping[Any, Any], review_ids: Mapping[int, int], audit: Audit) -> dict[str, Any]:

@@ -77,16 +77,16 @@ def evidence(share: float) -> str:
     return "strong evidence" if share >= 0.8 else "some evidence" if share >= 0.4 else "weak evidence"
 
 
-def odds_of_wrong(share: float, *, is_guess: bool) -> str:
-    """``85 % likely wrong`` where verified rows say so, else ``strong evidence against it``."""
-    return f"{evidence(share)} against it" if is_guess else f"{percent(share)} likely wrong"
+def odds_of_wrong(share: float) -> str:
+    """``85 % likely wrong``: only where verified rows say so."""
+    return f"{percent(share)} likely wrong"
 
 
-def odds_of_suggestion(share: float, *, is_guess: bool) -> str:
-    """``85 % likely, if the given label is wrong`` where verified rows say so, else ``strong evidence for it``."""
-    return (
-        f"{evidence(share)} for it" if is_guess else f"{percent(share)} likely, if the given label is wrong"
-    )
+def engines_against(against: int, engines: int) -> str:
+    """``5 of 7 engines say otherwise``: said of a label where no verified row says how likely it is wrong."""
+    if engines == 1:
+        return "the engine says otherwise" if against else "the engine agrees"
+    return f"{against} of {engines} engines say otherwise"
 
 
 def duration(seconds: float | None) -> str:

@@ -23,7 +23,7 @@ from auditor.ground.files import written_whole
 from auditor.ground.numbers import number_text
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.vocabulary import CLASSIFICATION, DECISIONS, MULTIPLE, SEGMENTATION
-from auditor.ground.wording import kind_of_labels, plural
+from auditor.ground.wording import engines_against, kind_of_labels, odds_of_wrong, plural
 from auditor.outputs import annotated
 from auditor.outputs.report_page import (
     MAX_CORRECTIONS,
@@ -73,7 +73,6 @@ def _of_classes(standing: statements.Standing, progress: OnProgress | None) -> R
         correlations=_correlations(audit),
         conflicts=_conflicts(said.conflicts, dataset.class_names),
         error_probability_is_guess=audit.summary.error_probability_is_guess,
-        suggestion_is_calibrated=bool(audit.summary.suggestion_is_calibrated),
         annotators=annotated.answers_of_dataset(dataset.name, audit.id) if dataset.annotators else None,
         notes=_notes(audit, said),
     )
@@ -146,14 +145,20 @@ def _suspects(standing: statements.Standing, progress: OnProgress | None) -> lis
                 given=given,
                 suggested=suggested,
                 trust_score=row["trust_score"],
-                error_probability=float(error_probability),
-                suggested_probability=row.get("suggested_probability"),
+                odds=_odds(audit, error_probability, row.get("agreement")),
                 reason=row.get("reason", ""),
                 decision=_decision(decided.get(i), dataset.class_names),
                 image=_without_edges(_outlined(np.asarray(cache[i]), part), samples[i]),
             )
         )
     return found
+
+
+def _odds(audit: Audit, error_probability: float, against: int | None) -> str:
+    """Return how likely a label is wrong where verified rows say it, else how many engines disagree, if known."""
+    if not audit.summary.error_probability_is_guess:
+        return odds_of_wrong(error_probability)
+    return "" if against is None else engines_against(against, len(audit.summary.witnesses))
 
 
 def _corrections(standing: statements.Standing) -> list[Correction]:

@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from numpy.typing import NDArray
 from PIL import Image
 
-from auditor.ground.wording import interval, odds_of_suggestion, odds_of_wrong, percent
+from auditor.ground.wording import interval, percent
 from auditor.results.comparison import Comparison
 from auditor.results.progress import wrong_in_words
 from auditor.results.statements import Move
@@ -91,9 +91,8 @@ class Suspect:
     given: str
     suggested: str
     trust_score: float
-    error_probability: float
-    suggested_probability: float | None
-    """None where nobody can say."""
+    odds: str
+    """How likely its label is wrong, or how many engines say otherwise; empty where neither is known."""
     reason: str = ""
     decision: str = ""
     """As a person decided, ``keep`` or ``relabel → five``; empty while open."""
@@ -136,7 +135,6 @@ class ReportInput:
     conflicts: Sequence[Conflict] = ()
     """Copies with different labels; at most ``MAX_CONFLICTS`` are listed."""
     error_probability_is_guess: bool = True
-    suggestion_is_calibrated: bool = False
     is_of_parts: bool = False
     """Labels are of parts of the pictures, which are shown to their edges."""
     corrections: Sequence[Correction] = ()
@@ -159,10 +157,6 @@ def _template() -> Template:
     )
     environment.globals["interval_in_words"] = interval
     environment.filters["percent"] = lambda share: percent(float(share))
-    environment.filters["odds_of_suggestion"] = lambda share, is_guess: odds_of_suggestion(
-        float(share), is_guess=is_guess
-    )
-    environment.filters["odds"] = lambda share, is_guess: odds_of_wrong(float(share), is_guess=is_guess)
     return environment.get_template("report.html.j2")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,18 @@ def test_cards__come_first_and_one_key_changes_all_but_what_stays_and_undo_takes
     first = heading.inner_text()
     page.keyboard.press("?")
     listed = page.get_by_test_id("help").inner_text()
-    assert tiles.first.locator(".chance").inner_text() == "strong evidence"
     assert listed.count("change the labels that are ticked") == 1
     assert ("tick none, or all" in listed, "several classes apply" in listed) == (True, False), listed
     page.keyboard.press("Escape")
+    odds = tiles.first.locator(".odds")
+    assert re.fullmatch(r"\d of \d engines|the engine says otherwise", odds.inner_text())
+    seen = set()
+    for said in ("stays", "later", "✓"):
+        tiles.first.click()
+        tick = tiles.first.locator(".tick")
+        assert tick.inner_text() == said
+        seen.add(tick.evaluate("one => getComputedStyle(one).backgroundColor"))
+    assert len(seen) == 3, "each has a colour of its own"
     page.wait_for_timeout(700)  # a key that comes with the card does nothing
     page.keyboard.press("ArrowRight")
     page.keyboard.press(" ")

@@ -107,8 +107,10 @@ def test_lens__three_at_one_size_blinks_decides_and_leads_to_those_alike(
     first = [one.get_attribute("data-sample") for one in panes.all()]
     page.keyboard.press("ArrowRight")
     second = [one.get_attribute("data-sample") for one in panes.all()]
-    assert first[0] == second[0] == str(suspect)
-    assert not set(first[1:]) & set(second[1:])
+    assert first[1] == second[1] == str(suspect), "in the middle, beside both classes"
+    assert not {first[0], first[2]} & {second[0], second[2]}
+    titles = [one.split(":")[0] for one in panes.locator("b").all_inner_texts()]
+    assert titles == ["Given", "This picture", "Suggested"]
     seen, places = [], set()
     for _ in range(3):
         page.keyboard.press(" ")
@@ -464,8 +466,11 @@ def test_card__says_why_a_class_that_no_engine_sees_is_suggested(browser: Any, r
             lambda page=page, sample=sample: shown_sample(page) == sample, "the sample that was asked for"
         )
         words = page.get_by_test_id("engines").inner_text()
-        name = names[int(given[sample])]
-        assert (f"suggested by how often classes are labeled “{name}”" in words) == said
+        names_of = [names[int(of[sample])] for of in (given, suggested)]
+        why = "“{}” and “{}” are often given for each other".format(*names_of)
+        assert (why in words) == said
+        votes = page.get_by_test_id("odds-suggested").inner_text()
+        assert ("no engine names it" in votes or "does not name it" in votes) == said, votes
         page.close()
 
 

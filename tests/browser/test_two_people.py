@@ -74,7 +74,7 @@ def test_links__stay_with_the_older_dataset_its_audit_and_the_filters(
 
 def test_digits__mean_the_same_class_on_suspects_as_on_verify(browser: Any, running: Server) -> None:
     first, second = queue(2)
-    shown = [one["label"] for one in bench.card({"audit": 1, "sample": first["sample"]})["classes"]]
+    shown = bench.card({"audit": 1, "sample": first["sample"]})["classes"]
     # The card lists the likeliest first: a class whose place in that list is another one than its own.
     expected = next(label for place, label in enumerate(shown) if place != label < 9)
     drawing.draw(DATASET, 1)
@@ -171,7 +171,7 @@ def test_accept_page__leaves_the_selected_tiles_out(browser: Any, running: Serve
     samples = {int(one.get_attribute("data-sample")) for one in tiles.all()}
     left_out = int(tiles.nth(1).get_attribute("data-sample"))
     tiles.nth(1).click(modifiers=["Control"])
-    page.get_by_text("Take all but 1").wait_for(timeout=WAIT_MS)
+    page.get_by_text("Change all but 1").wait_for(timeout=WAIT_MS)
     page.keyboard.press("p")  # on cards it is "later": here it does nothing
     page.wait_for_timeout(500)
     assert decisions() == {}

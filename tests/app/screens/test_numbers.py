@@ -62,7 +62,7 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
     assert {sample for sample, *_, is_suspect in drawn if is_suspect} >= set(WRONG)
     assert asked_of(app)["chart"]["answers"] == []
 
-    answer("Take suggestion")
+    answer("Change as suggested")
     taken = decisions.outcomes(dataset.id)[int(worst.sample_id[0])]
     assert (taken.decision, taken.number) == ("relabel", worst.suggested[0])
     assert asked_of(app)["chart"]["answers"] == [[int(worst.sample_id[0]), float(worst.suggested[0])]]

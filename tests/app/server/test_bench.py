@@ -125,7 +125,7 @@ def test_card__tells_the_whole_story() -> None:
     assert len(story["engines"]) == 2
     assert all(engine["sentence"] for engine in story["engines"])
     assert len(story["neighbours"]) == 8
-    assert sum(entry["probability"] for entry in story["classes"]) == pytest.approx(1.0, abs=0.05)
+    assert len(story["classes"]) == len(set(story["classes"])) > 1
     assert {one["given"] for one in story["exemplars"]["given"]} == {first_items(1)[0]["given"]}
 
 
@@ -139,13 +139,11 @@ def test_card__a_neighbour_that_a_person_changed_has_its_new_label() -> None:
     assert bench.card(asked)["neighbours"][0] == {**first, "label": label}
 
 
-def test_card__what_no_model_says_has_weak_evidence_however_sure_the_frequencies_are() -> None:
-    told = {}
-    for item in first_items(240):
+def test_queue__without_random_samples_an_item_says_how_many_engines_disagree() -> None:
+    for item in first_items(60):
         story = bench.card({"audit": AUDIT_ID, "sample": item["sample"]})
-        is_seen = item["suggested"] in {engine["predicted"] for engine in story["engines"]}
-        told.setdefault(is_seen, set()).add(story["suggestedOdds"])
-    assert told == {True: {None}, False: {"weak evidence for it"}}
+        against = sum(engine["predicted"] != item["given"] for engine in story["engines"])
+        assert item["odds"] == f"{against} of {len(story['engines'])} engines say otherwise"
 
 
 def test_card__unknown_sample_is_refused() -> None:

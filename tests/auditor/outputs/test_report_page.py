@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from auditor.ground.wording import interval
+from auditor.ground.wording import interval, percent
 from auditor.outputs.report_page import (
     MAX_CONFLICTS,
     MAX_MOVES,
@@ -105,8 +105,7 @@ def digits_report():
                 given=names[world.given_labels[i]],
                 suggested=names[suggested[i]],
                 trust_score=float(trust[i]),
-                error_probability=float(shown.error_probability[i]),
-                suggested_probability=float(shown.suggested_probability[i]),
+                odds=f"{percent(float(shown.error_probability[i]))} likely wrong",
                 reason="Both engines see something else.",
                 image=images[i],
             )
@@ -226,8 +225,7 @@ def test_report_html__a_guess_is_marked(digits_report):
         engines=(),
     )
     words = Page(report_html(bare)).words()
-    assert "evidence against it" in words
-    assert "likely wrong" not in words
+    assert "A guess." in words
     assert "Classes" not in words
 
 

@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app.panels import before_after, downloads, fiftyone, progress, worst
 from app.server import encoded_picture
-from app.session import readers, sign_in, state, words
+from app.session import next_steps, readers, sign_in, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.catalog.records import Audit, Dataset
@@ -82,22 +82,25 @@ def _told_of(counts: Mapping[str, int], total: int) -> str:
 
 
 def show_shares(dataset: Dataset, summary: ExportSummary) -> None:
-    """Draw what random samples say was wrong and is left, as Audit and Verify do, and what nobody has checked.
+    """Draw what changes, what random samples say was wrong and is left, and what nobody has checked.
 
-    Without random samples nobody knows either: then only what is checked.
+    Without random samples nobody knows the second: then only what is checked.
     """
     seen = readers.status(dataset)
-    number, changes = told(summary)
+    state.headline("export_changes", *told(summary))
     rate, left = seen.noise, seen.left
-    if rate is not None and left is not None and rate.kind == left.kind == "interval":
-        state.headline("export_shares", words.interval(rate.low, rate.high), wrong_in_words("labels", left))
-        st.markdown(f"**{number}** {changes}")
-    else:
-        state.headline("export_changes", number, changes)
-        if rate is not None:
-            st.caption("Nobody knows how many wrong labels are left: random samples say it (Verify).")
+    is_known = rate is not None and left is not None and rate.kind == left.kind == "interval"
+    if rate is not None and is_known:
+        share = words.interval(rate.low, rate.high)
+        st.markdown(f"**{share}** {wrong_in_words('labels', left)}.")
+    elif rate is not None:
+        st.caption("Nobody knows how many wrong labels are left: random samples say it (Verify).")
     if seen.finished is not None:
-        progress.draw(seen, says_left=rate is None or rate.kind != "interval")
+        progress.draw(seen, says_left=not is_known)
+    if waiting := next_steps.waiting(seen):
+        wait = "waits: review it" if waiting == 1 else "wait: review them"
+        page = next_steps.SUSPECTS_OF.get(dataset.task, "suspects")
+        state.link(page, f"{words.plural(waiting, 'suspect')} {wait}", ":material/rule:")
 
 
 def show_changes(

@@ -65,7 +65,7 @@ def draw_dataset(seen: Status, *, as_row: bool, is_alone: bool, is_first: bool) 
                 draw_changes(row)
         if seen.finished is not None:
             with head if as_row else st.container():
-                progress.draw(seen)
+                progress.draw(seen, says_left=step.page != "export")  # there the headline says it
         with shown():
             if as_row:
                 with thumbs:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from app.session import words
 from app.session.readers import Status
-from auditor.catalog.records import Audit
 from auditor.ground.vocabulary import MULTILABEL, REGRESSION, SEGMENTATION
 from auditor.results import queues
 from auditor.results.progress import left_in_words
@@ -32,6 +31,10 @@ class Step:
         return (number, rest) if number[:1].isdigit() else ("", self.sentence)
 
 
+SUSPECTS_OF = {SEGMENTATION: "masks", REGRESSION: "numbers", MULTILABEL: "sets"}
+"""By what the labels are, the screen on which its suspects are checked; of classes it is Suspects."""
+
+
 def waiting(seen: Status) -> int:
     """Suspects of the newest audit that nobody has checked."""
     return (queues.sizes(seen.finished, SUSPECTS)[0] or 0) if seen.finished else 0
@@ -52,11 +55,11 @@ def of(seen: Status) -> Step:
         return Step("Start an audit: it trains the engines and ranks every label.", "audit", "Start an audit")
     number = audit.summary.num_label_issues or 0
     if seen.dataset.task == SEGMENTATION:
-        return _of_others(audit, "mask", "with a suspect region", "masks", "Review masks")
+        return _of_others(seen, "mask", "with a suspect region", "Review masks")
     if seen.dataset.task == REGRESSION:
-        return _of_others(audit, "number", "far from what is predicted", "numbers", "Review numbers")
+        return _of_others(seen, "number", "far from what is predicted", "Review numbers")
     if seen.dataset.task == MULTILABEL:
-        return _of_others(audit, "picture", "with a suspect label", "sets", "Review pictures")
+        return _of_others(seen, "picture", "with a suspect label", "Review pictures")
     left = waiting(seen)
     if 0 < seen.verified < seen.drawn and (left or not is_about_clean(seen)):
         checked = f"{seen.verified} of {words.plural(seen.drawn, 'random sample')} checked; finish the rest."
@@ -78,9 +81,10 @@ def of(seen: Status) -> Step:
     return Step(f"{left_in_words(seen.left)}; export the cleaned table.", "export", "Export")
 
 
-def _of_others(audit: Audit, noun: str, doubted: str, page: str, button: str) -> Step:
+def _of_others(seen: Status, noun: str, doubted: str, button: str) -> Step:
     """Return the step where labels are no classes: ``noun`` is one of them."""
-    waiting, whole, _ = queues.sizes(audit, SUSPECTS)
+    page = SUSPECTS_OF[seen.dataset.task]
+    waiting, whole, _ = queues.sizes(seen.finished, SUSPECTS) if seen.finished else (0, 0, 0)
     if not whole:
         return Step(f"There is no {noun} {doubted}.", page, button)
     if not waiting:

@@ -36,7 +36,7 @@ from auditor.outputs.report_page import (
 )
 from auditor.pictures import cache as images
 from auditor.pictures.decoding import placed
-from auditor.results import arrays, comparison, statements
+from auditor.results import arrays, comparison, queues, statements
 from auditor.review import drawing
 from auditor.review.decisions import outcomes
 from auditor.statistics import ErrorsLeft, NoiseRate, noise, shared_sentence
@@ -115,6 +115,7 @@ def _of_all(
         "promises": list(statements.promises(standing).values()),
         "errors_left": left,
         "num_checked": len(known.decided),
+        "num_waiting": queues.sizes(standing.audit, {"undecided": True, "issues": True})[0] or 0,
         "done": Counter(DECISIONS[decided[one].decision].words for one in known.wrong),
         "more_rows": statements.what_more_buys(standing, drawing.next_size(dataset.id)).sentence,
         "comparison": comparison.kept(dataset.id),
@@ -128,7 +129,9 @@ def _of_all(
 def _suspects(standing: statements.Standing, progress: OnProgress | None) -> list[Suspect]:
     dataset, audit = standing.dataset, standing.audit
     kind, decided, cache = kinds.of(dataset), outcomes(dataset.id), images.image_cache(dataset)
-    page = ask(scores.page, audit, scores.SuspectFilter(), limit=NUM_SUSPECTS)
+    # Where no label is a suspect, the least trusted ones.
+    those = scores.SuspectFilter(only_issues=bool(audit.summary.num_label_issues))
+    page = ask(scores.page, audit, those, limit=NUM_SUSPECTS)
     samples = reading.samples_by_id(dataset.id, [int(one) for one in page.sample_id])
     ticker, found = Ticker(progress, READING, len(page)), []
     rows = zip(kind.rows(dataset, audit, page), page.error_probability, strict=True)

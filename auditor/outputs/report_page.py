@@ -118,6 +118,8 @@ class ReportInput:
     errors_left: ErrorsLeft | None = None
     num_checked: int = 0
     """Labels that a person looked at, at random or as suspects."""
+    num_waiting: int = 0
+    """Suspects that nobody has checked."""
     done: Mapping[str, int] = field(default_factory=dict)
     """What people did with those that they found wrong, such as ``relabeled``, and how often."""
     moves: Sequence[Move] = ()
@@ -176,7 +178,7 @@ def report_html(report: ReportInput) -> str:
         strip={"top": top} | {name: 100 * getattr(rate, name) / top for name in ("low", "point", "high")},
         first=[(drawn[i], picture_uri(drawn[i].image, FIRST_SIZE)) for i in first],
         suspects=[(one, picture_uri(one.image)) for i, one in enumerate(drawn) if i not in first],
-        num_hidden=max(0, len(suspects) - MAX_SUSPECTS),
+        num_hidden=max(0, report.num_waiting - sum(not one.decision for one in drawn)),
         corrections=[(one, picture_uri(one.image)) for one in corrections],
         kept=[promise for promise in report.promises if promise.is_kept],
         moves=report.moves[:MAX_MOVES],

@@ -20,7 +20,7 @@ from auditor.ground.errors import AuditFailedError, ExportRefusedError, NotFound
 from auditor.ground.progress import Progress
 from auditor.kind import Part
 from auditor.outputs import export, report
-from auditor.results import settle
+from auditor.results import queues, settle
 from auditor.review import blind, decisions
 from tests.auditor.conftest import Run
 from tests.helpers import QUICK_OPTIONS, Digits, verify_truthfully
@@ -66,13 +66,16 @@ def test_report__says_what_was_decided_and_nothing_on_open_suspects(audited: tup
     digits, audit_id = audited
     assert "decided:" not in report.report("digits")
     with session() as open_session:
-        page = scores.page(open_session, audits.get(open_session, audit_id), scores.SuspectFilter(), limit=60)
+        audit = audits.get(open_session, audit_id)
+        page = scores.page(open_session, audit, scores.SuspectFilter(only_issues=True), limit=60)
     first, second = page.sample_id[:2].tolist()
     decisions.decide(1, first, "relabel", label=5, reviewer="ada")
     decisions.decide(1, second, "multiple", labels=[1, 2], reviewer="ada")
     text = report.report("digits")
     assert corrections_of(text)[:2] == ["5", "1, 2"], "the most suspicious first"
     assert "decided:" not in text, "each picture once"
+    waiting, _, _ = queues.sizes(audit, {"undecided": True, "issues": True})
+    assert f"{waiting} suspects are not checked yet" in text
     draw = verify_truthfully(digits, 100)
     shown = [i for i in page.sample_id if i in draw.sample_ids and i not in (first, second)]
     assert shown

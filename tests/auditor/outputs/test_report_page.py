@@ -230,10 +230,11 @@ def test_report_html__a_guess_is_marked(digits_report):
 
 
 def test_report_html__many_suspects_and_classes_stay_bounded(digits_report):
-    many = replace(digits_report, suspects=list(digits_report.suspects) * 10)
+    many = replace(digits_report, suspects=list(digits_report.suspects) * 10, num_waiting=120)
     page = Page(report_html(many))
     assert sum(tag == "img" for tag, _ in page.tags) == MAX_SUSPECTS
-    assert "60 more are not drawn here." in page.words()
+    assert "120 suspects are not checked yet. Check them in the app" in page.words()
+    assert "60 more to check are not drawn here." in page.words()
     words = Page(report_html(replace(digits_report, moves=list(digits_report.moves) * 20))).words()
     assert words.count(f"{NASTY} → digit 0 3 5 4 to 12") == MAX_MOVES / 2
 

@@ -62,7 +62,7 @@ def test_draw__leaves_out_what_somebody_decided_and_counts_it_as_it_is(audited: 
 
 def test_next_command__asks_for_no_more_rows_than_there_are(audited: tuple[Digits, int]) -> None:
     command = "auditor verify digits --draw {} --out sample.csv"
-    assert drawing.next_command("digits") == command.format(150)
+    assert drawing.next_command("digits") == command.format(100)
     drawing.draw("digits", 140)
     assert drawing.next_command("digits") == command.format(160)
     drawing.draw("digits", 160)

@@ -17,6 +17,12 @@
     to(screen)();
   };
   const key = (name) => () => document.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
+  // What undo takes back, as the screen itself says it.
+  function undo() {
+    const asked = new CustomEvent("auditor-undoes", { detail: {} });
+    document.dispatchEvent(asked);
+    return asked.detail.says ? `Undo: ${asked.detail.says}` : "Undo your last decision";
+  }
   function turnColours(isDark) {
     // Where Streamlit keeps its own choice, by the address of a page.
     const places = new Set([location.pathname, ...[...document.querySelectorAll(".st-key-screens a")].map((one) => one.pathname)]);
@@ -29,7 +35,7 @@
     const isDark = getComputedStyle(document.querySelector("[data-testid=stApp]")).colorScheme === "dark";
     const there = (screen) => to(screen, { dataset });
     return [
-      hasBench && { name: "Undo", go: key("z") },
+      hasBench && { name: undo(), go: key("z") },
       hasBench && { name: "Show the keys", go: key("?") },
       dataset && hasScreen("audit") && { name: "Start an audit", go: there("audit") },
       dataset && hasScreen("export") && { name: "Download the cleaned CSV", go: press(".st-key-export_csv button", "export", there) },
@@ -68,11 +74,13 @@
       ["Samples", [...new Set(numbers)].filter((one) => one < samples).slice(0, MOST).map((one) => ({
         name: `#${one}`, src: picture.replace("SAMPLE", one), go: to(screen, { dataset, [field]: before + one }) }))],
       ["Screens", matching(screens)],
-      ["Datasets", matching(datasets.map((name) => ({ name, go: to("", { dataset: name }) }))).slice(0, MOST)],
-      ["Suspects of a class", matching(classes.map(([label, name]) => ({ name, go: to("suspects", { dataset, suspects_given: label }) }))).slice(0, MOST)],
+      ["Datasets", some(matching(datasets.map((name) => ({ name, go: to("", { dataset: name }) }))))],
+      ["Suspects of a class", some(matching(classes.map(([label, name]) => ({ name, go: to("suspects", { dataset, suspects_given: label }) }))))],
       ["Do", matching(actions(dataset, to))],
     ].filter(([, entries]) => entries.length);
   }
+  // The first of many; how many more there are stands with them.
+  const some = (entries) => Object.assign(entries.slice(0, MOST), { more: Math.max(0, entries.length - MOST) });
 
   function open() {
     const sheet = document.createElement("dialog");
@@ -102,10 +110,15 @@
       return made("li", {}, [button]);
     };
     const draw = () => {
-      list.replaceChildren(...found.flatMap(([title, entries]) => [made("h2", { textContent: title }), made("ul", { className: entries[0].src ? "pictured" : "" }, entries.map(rowOf))]));
+      const titled = (title, { more }) => made("h2", { textContent: more ? `${title} · ${more} more, type a part of the name` : title });
+      list.replaceChildren(...found.flatMap(([title, entries]) => [titled(title, entries), made("ul", { className: entries[0].src ? "pictured" : "" }, entries.map(rowOf))]));
       if (!found.length) list.append(made("p", { textContent: "Nothing has that name. A sample is found by its number." }));
       list.querySelector(".chosen")?.scrollIntoView({ block: "nearest" });
+      fade();
     };
+    // What lies below the lower edge shows as a fade.
+    const fade = () => list.classList.toggle("goes-on", list.scrollTop + list.clientHeight < list.scrollHeight - 4);
+    list.addEventListener("scroll", fade);
     const look = () => { [found, at] = [sections(field.value), 0]; draw(); };
     field.addEventListener("input", look);
     field.addEventListener("keydown", (event) => {

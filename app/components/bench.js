@@ -8,7 +8,8 @@ const AHEAD = 8; // samples that are leased before they are in view
 const LEASE_MS = 120000; // renewed a minute before the server lets go
 const BEAT_MS = 30000;
 const WORTH_IT = 0.05; // share of wrong ones among the last, as in ``results.progress``
-const [MOST_CHANGED, CARDS_AT_END, THUMBS_AT_END] = [500, 6, 8];
+const [MOST_CHANGED, CARDS_AT_END, THUMBS_AT_END] = [500, 12, 12];
+const GO_ON = "Check the next 40 labels"; // less suspicious ones, as many as ``results.progress`` speaks of
 const NEWS_MS = 800; // between one look at what others decided and the next: with the answer's way, a second
 
 class Bench {
@@ -31,6 +32,7 @@ class Bench {
     this.written = new Set(); // numbers of the verdicts that this window gave
     this.recent = new Map(); // by sample: items with a verdict that the next page of the queue may not know
     this.refusedAt = -STARTLED_MS;
+    this.said = []; // what was decided in this window, in words, the newest last
     this.shell();
     this.beats = [setInterval(() => this.stayAwake(), BEAT_MS), setInterval(() => this.hear(), NEWS_MS)];
   }
@@ -297,6 +299,7 @@ class Bench {
     const first = this.pages.length === 1;
     const others = (this.elsewhere || []).join(" and ");
     let text = first ? "Nothing is left in this queue." : "That was the last page of this queue.";
+    if (this.isAtEnd && this.progress?.hasSuspects) text = "Every suspect here is checked.";
     if (others) text = `${others} ${this.elsewhere.length > 1 ? "have" : "has"} what is left of this queue in view.`;
     const { progress } = this;
     const isEnd = this.isAtEnd;
@@ -307,13 +310,13 @@ class Bench {
       return el("a", { class: "action", href: `${this.data.connection.base}/${name}?${where}`, target: "_self", text: says });
     };
     const next = [
-      isEnd ? page("suspects", "40 less suspicious", { suspects_show: "undecided" }) : null, page("verify", "Verify"), page("export", "Export"),
+      isEnd ? page("suspects", GO_ON, { suspects_show: "undecided" }) : null, page("verify", "Verify"), page("export", "Export"),
     ].filter(Boolean);
     // Where many were wrong the list goes on, unless about nothing is left; else a random sample says what is left, and
     // once one did, the export is due.
     const [wrong, latest] = progress?.latest || [0, 0];
     const goesOn = isEnd && progress && !progress.isLittleLeft && wrong >= WORTH_IT * latest;
-    const wanted = goesOn ? "40 less suspicious" : progress?.expected_left === null && !progress.isLittleLeft ? "Verify" : "Export";
+    const wanted = goesOn ? GO_ON : progress?.expected_left === null && !progress.isLittleLeft ? "Verify" : "Export";
     // The one thing to do comes first.
     const due = next.find((link) => link.textContent === wanted);
     due?.classList.add("primary");
@@ -332,7 +335,7 @@ class Bench {
     if (isEnd) this.drawChanged();
   }
 
-  // Before and after, by card: the pairs of classes that were corrected most, with some of their pictures.
+  // Before and after, by card: all that people found wrong, the most frequent change first, with some of its pictures.
   async drawChanged() {
     const { newest } = this;
     if (this.drawnAtEnd === newest) return;
@@ -340,23 +343,36 @@ class Bench {
     try {
       const { items } = await this.server.post("queue", { audit: this.data.audit, where: { decided: true }, limit: MOST_CHANGED });
       const cards = new Map();
-      for (const item of items.filter((one) => one.decision === "relabel" && one.label !== one.given)) {
-        const pair = `${item.given} ${item.label}`;
-        cards.set(pair, [...(cards.get(pair) || []), item]);
+      for (const item of items.filter((one) => this.data.decisions[one.decision]?.says === "wrong")) {
+        const change = `${item.given} ${item.decision} ${item.label}`;
+        cards.set(change, [...(cards.get(change) || []), item]);
       }
       const rows = [...cards.values()].sort((a, b) => b.length - a.length).slice(0, CARDS_AT_END);
-      this.changed.replaceChildren(...rows.map((card) => el("section", {}, [
-        el("h4", {}, [
-          `${card.length} `, el("span", { class: "given", text: this.className(card[0].given) }), " → ",
-          el("span", { class: "suggested", text: this.className(card[0].label) }),
-        ]),
-        el("div", { class: "thumbs" }, card.slice(0, THUMBS_AT_END).map((item) => el("figure", {}, [
-          el("img", { src: this.server.image(item.sample, THUMB_PX), alt: `Sample ${item.sample}`, loading: "lazy" }),
-        ]))),
-      ])));
+      const [found, shown] = [this.progress?.found || 0, rows.reduce((sum, card) => sum + card.length, 0)];
+      if (!found) return void this.changed.replaceChildren();
+      const many = (number) => number.toLocaleString("en");
+      this.changed.replaceChildren(
+        el("h3", { text: `${many(found)} ${found === 1 ? "label" : "labels"} found wrong${found > shown ? `, ${many(found - shown)} of them not shown here` : ""}` }),
+        ...rows.map((card) => this.changeCard(card)),
+      );
     } catch (error) {
       if (error.final) this.tell(error.message, "bad");
     }
+  }
+
+  changeCard(card) {
+    const [first] = card;
+    const after = first.decision === "relabel" ? el("span", { class: "suggested", text: this.className(first.label) }) : this.data.decisions[first.decision].words;
+    const more = card.length - THUMBS_AT_END;
+    return el("section", {}, [
+      el("h4", {}, [`${card.length} `, el("span", { class: "given", text: this.className(first.given) }), " → ", after]),
+      el("div", { class: "thumbs" }, [
+        ...card.slice(0, THUMBS_AT_END).map((item) => el("figure", {}, [
+          el("img", { src: this.server.image(item.sample, THUMB_PX), alt: `Sample ${item.sample}`, loading: "lazy" }),
+        ])),
+        more > 0 ? el("span", { class: "more", text: `+${more}` }) : null,
+      ].filter(Boolean)),
+    ]);
   }
 
   drawGrid() {
@@ -733,6 +749,7 @@ class Bench {
     // Tiles that are decided together are one action, which undo takes back together.
     const batch = targets.length > 1 ? crypto.getRandomValues(new Uint32Array(4)).join("-") : null;
     const note = this.mode === "card" && this.frame ? this.frame.note.value.trim() : "";
+    this.said.push(this.inWords(targets, choose));
     const sent = targets.map((item) => this.sendOne(item, choose(item), { batch, note }));
     this.chosen.clear();
     if (this.mode === "cards") this.settled(targets.length);
@@ -744,6 +761,19 @@ class Bench {
     }
     await Promise.all(sent);
     this.refreshStats();
+  }
+
+  // ``keep shirt on sample 330``, ``decide on 7 labels``.
+  inWords(targets, choose) {
+    const [first] = targets;
+    if (targets.length > 1) return `${targets.length} decisions in one step`;
+    const { decision, label } = choose(first);
+    const said = { keep: `keep ${this.className(first.given)}`, relabel: `change to ${this.className(label)}` };
+    return `${said[decision] || this.data.decisions[decision].words} on sample ${first.sample}`;
+  }
+
+  get undoes() {
+    return this.said[this.said.length - 1];
   }
 
   // One card, one action: undo takes it back as a whole.
@@ -819,6 +849,7 @@ class Bench {
       return;
     }
     const [first] = answer.items;
+    this.said.pop();
     for (const item of answer.items) this.recent.delete(item.sample);
     if (this.mode !== "cards" || !this.pairs.bringBack(answer.items)) {
       if (this.mode === "cards") this.show("card");

@@ -221,4 +221,10 @@ function listen(root) {
       && !isTyping(event) && !document.querySelector('[role="dialog"]')) view.onKey(event);
   };
   document.addEventListener("keydown", onKey);
+  // What undo would take back here, for the palette.
+  const onAsked = ({ detail }) => {
+    if (!root.isConnected) document.removeEventListener("auditor-undoes", onAsked);
+    else detail.says = root.auditorView.undoes;
+  };
+  document.addEventListener("auditor-undoes", onAsked);
 }

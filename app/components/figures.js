@@ -158,7 +158,7 @@ function modeButtons(bench) {
 function barButtons(bench) {
   return [
     bench.mode === "grid" ? sizeButtons(bench) : null,
-    isNarrow(bench.bench) ? null : el("span", { class: "modes", role: "group", "aria-label": "Show as" }, modeButtons(bench)),
+    isNarrow(bench.bench) || !bench.items.length ? null : el("span", { class: "modes", role: "group", "aria-label": "Show as" }, modeButtons(bench)),
     filterButton(bench.data.queue),
   ].filter(Boolean);
 }

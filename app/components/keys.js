@@ -89,11 +89,11 @@ class Keymap {
 
 // What is in which part of the list, by the names of actions and of keys; whatever else is a decision.
 const KEY_GROUPS = {
-  Decide: [],
-  Look: ["large", "smooth", "lens", "alike", "engines", "colours", "doubt", "light", "given", "suggested", "1 – 9"],
+  Judge: [],
   Move: ["grid", "cards", "back", "next", "← →", "?"],
+  Look: ["large", "smooth", "lens", "alike", "engines", "colours", "doubt", "light", "given", "suggested", "1 – 9"],
 };
-const groupOf = (name) => Object.keys(KEY_GROUPS).find((group) => KEY_GROUPS[group].includes(name)) || "Decide";
+const groupOf = (name) => Object.keys(KEY_GROUPS).find((group) => KEY_GROUPS[group].includes(name)) || "Judge";
 
 const DIGITS = "0 – 9";
 

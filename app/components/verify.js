@@ -244,6 +244,10 @@ class Verify {
     this.draw();
   }
 
+  get undoes() {
+    return this.last ? `your verdict on sample ${this.last.sample}` : undefined;
+  }
+
   undo() {
     undoOnce(this);
   }

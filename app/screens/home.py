@@ -16,6 +16,7 @@ from app.session.words import plain
 from auditor import api
 from auditor.catalog.records import Dataset
 from auditor.ground import wording
+from auditor.ground.vocabulary import CLASSIFICATION
 
 WORST, ALONE, FEW_THUMBS = 9, 12, 4
 """Pictures of a card, of the only one, and of a row."""
@@ -72,7 +73,9 @@ def draw_dataset(seen: Status, *, as_row: bool, is_alone: bool, is_first: bool) 
                     worst.draw_some(row, FEW_THUMBS, labels=False)
             else:
                 count = ALONE if is_alone else WORST
-                if seen.finished is None or not worst.draw(row, seen.finished, count):
+                has_suspects = seen.finished is not None and worst.draw(row, seen.finished, count)
+                has_found = row.task == CLASSIFICATION and not has_suspects and worst.draw_found(row, count)
+                if not (has_suspects or has_found):
                     worst.draw_some(row, count)
 
 

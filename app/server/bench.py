@@ -303,6 +303,7 @@ def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
         "isLittleLeft": seen.is_little_left,
         "sentence": seen.advice,
         "end": seen.end,
+        "hasSuspects": bool(seen.num_suspects),
         "moved": None if moved is None else moved.sentence,
     }
 

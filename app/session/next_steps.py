@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from app.session import words
@@ -26,9 +27,9 @@ class Step:
 
     @property
     def headline(self) -> tuple[str, str]:
-        """The sentence's first number, or nothing, and what follows it."""
-        number, _, rest = self.sentence.partition(" ")
-        return (number, rest) if number[:1].isdigit() else ("", self.sentence)
+        """What the sentence begins with as a number (``25``, ``About 3``, ``0 to 33``), and what follows it."""
+        begins = re.match(r"((?:About )?\d\S*(?: to \d\S*)?) (.*)", self.sentence)
+        return (begins[1], begins[2]) if begins else ("", self.sentence)
 
 
 SUSPECTS_OF = {SEGMENTATION: "masks", REGRESSION: "numbers", MULTILABEL: "sets"}

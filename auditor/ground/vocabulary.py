@@ -206,7 +206,7 @@ def from_verdict(verdict: str, label: int | None, given_label: int) -> tuple[str
 
 def for_screens() -> dict[str, dict[str, Any]]:
     """Words, keys and colours of every decision by name, as plain values for the browser."""
-    shown = ("words", "key", "button", "help", "colour", "takes")
+    shown = ("says", "words", "key", "button", "help", "colour", "takes")
     return {name: {field: getattr(one, field) for field in shown} for name, one in DECISIONS.items()}
 
 

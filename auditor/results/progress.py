@@ -61,17 +61,16 @@ class ReviewProgress:
 
     @property
     def end(self) -> str:
-        """Return what the end of a queue says: how many of the last ones were wrong, and what the next ones
-        may hold.
+        """Return what the end of a queue says, where every suspect is checked: how many of the last ones were
+        wrong, and what the next ones may hold.
         """
         if not self.num_suspects:
             return self.nothing
-        checked = "Every suspect here is checked."
         wrong, latest = self.few_latest
         if not latest:
-            return f"{checked} Next: export the cleaned labels, or verify how many are left."
+            return "Next: export the cleaned labels, or verify how many are left."
         labels = plural(latest, "checked label")
-        said = f"{checked} Of the last {labels} {wrong:,} {'was' if wrong == 1 else 'were'} wrong."
+        said = f"Of the last {labels} {wrong:,} {'was' if wrong == 1 else 'were'} wrong."
         if wrong < LOW_HIT_RATE * latest:
             return f"{said} Most of what follows is labeled right."
         if self.left.kind == "interval":

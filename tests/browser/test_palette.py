@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.browser.conftest import WAIT_MS, Server, open_page
-from tests.browser.test_review import OLDER
+from tests.browser.conftest import WAIT_MS, Server, open_page, wait_until
+from tests.browser.test_review import OLDER, bench_of, decisions, shown_sample
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -49,6 +49,18 @@ def test_palette__downloads_the_table_and_turns_the_colours(browser: Any, runnin
         "() => getComputedStyle(document.querySelector('[data-testid=stApp]')).colorScheme === 'dark'",
         timeout=WAIT_MS,
     )
+
+
+def test_palette__says_what_undo_takes_back(browser: Any, running: Server) -> None:
+    page = bench_of(browser, running)
+    sample = shown_sample(page)
+    page.keyboard.press("q")
+    wait_until(lambda: decisions() == {sample: "keep"}, "the verdict", page)
+    page.keyboard.press("Control+k")
+    undo = page.get_by_role("dialog", name="Go to").get_by_role("button", name="Undo")
+    assert undo.inner_text().endswith(f" on sample {sample}")
+    undo.click()
+    wait_until(lambda: decisions() == {}, "it is taken back", page)
 
 
 def do(page: Any, words: str) -> None:

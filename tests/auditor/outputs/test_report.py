@@ -35,7 +35,8 @@ def test_report__is_one_file_without_outside_addresses(audited: tuple[Digits, in
     seen: list[Progress] = []
     report.write_report("digits", tmp_path / "report.html", progress=seen.append)
     pictures = [one for one in seen if one.total is not None]
-    assert pictures[0].total == report.NUM_SUSPECTS
+    _, suspects, _ = queues.sizes(reading.audit(audit_id), {"issues": True})
+    assert pictures[0].total == suspects > 0
     assert [seen[0].stage, pictures[0].stage, seen[-1].stage] == [
         "computing statements",
         report.READING,

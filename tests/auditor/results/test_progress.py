@@ -68,12 +68,12 @@ def test_progress__says_what_classes_and_the_report_say(audited: tuple[Digits, i
 
 def test_end__says_what_the_last_ones_were_and_that_nothing_stands_out(audited: tuple[Digits, int]) -> None:
     digits, audit_id = audited
-    assert progress.progress(DATASET, audit_id).end.startswith("Every suspect here is checked. Next: export")
+    assert progress.progress(DATASET, audit_id).end.startswith("Next: export")
     review(np.flatnonzero(digits.is_wrong)[:6].tolist(), "exclude")
     review(np.flatnonzero(~digits.is_wrong)[:4].tolist(), "keep")
     seen = progress.progress(DATASET, audit_id)
     assert seen.end == (
-        "Every suspect here is checked. Of the last 10 checked labels 6 were wrong. The list goes on: of the next "
+        "Of the last 10 checked labels 6 were wrong. The list goes on: of the next "
         "40 up to about 24 may be wrong too."
     )
     verified = replace(seen.left, low=0, point=2, high=14, kind="interval")

@@ -101,7 +101,8 @@
     sheet.append(field, list, keys);
     let [found, at] = [[], 0];
     const all = () => found.flatMap(([, entries]) => entries);
-    const go = () => { const entry = all()[at]; sheet.close(); entry?.go(); };
+    // Keys do nothing below a dialog: it is gone before what was chosen happens.
+    const go = () => { const entry = all()[at]; sheet.remove(); entry?.go(); };
     const rowOf = (entry) => {
       const place = all().indexOf(entry);
       const look = entry.src ? [made("img", { src: entry.src, alt: "" })] : entry.icon ? [entry.icon.cloneNode(true)] : [];

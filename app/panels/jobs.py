@@ -110,6 +110,8 @@ def _draw_one(
 ) -> None:
     job, found = seen.job, seen.job.result or {}
     is_well = seen.state == "finished"  # and needs no button beside it
+    if is_well:
+        st.empty()  # in place of the columns, whose content would stand above the result until all is drawn
     line, action, away = [st.container()] * 3 if is_well else st.columns([6, 1.4, 0.5])
     with line:
         if is_well:

@@ -117,10 +117,13 @@ def _land(dataset: Dataset, audit: Audit) -> None:
     step = next_steps.of(status)
     with st.container(border=True, key="audit_found"):
         state.headline("audit_found", *_found(dataset, audit, status.noise, status.left))
-        if sign_in.opens(step.page) and st.button(step.button, type="primary", key="audit_next", width=240):
-            state.go_to(step.page)
-        if status.decided or status.running or step.page != "suspects":  # else it repeats the number
-            st.caption(plain(step.sentence))
+        with st.container(horizontal=True, vertical_alignment="center"):
+            if sign_in.opens(step.page) and st.button(
+                step.button, type="primary", key="audit_next", width=240
+            ):
+                state.go_to(step.page)
+            if status.decided or status.running or step.page != "suspects":  # else it repeats the number
+                st.markdown(plain(step.sentence), width="content")
 
 
 def _found(

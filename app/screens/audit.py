@@ -323,8 +323,9 @@ def say_cost(dataset: Dataset, wanted: Wanted, was_known: bool) -> None:
     with shown():
         found = cost(dataset, wanted)
         if found is None:
-            measuring = "A few pictures are tried to say how long it takes; you need not wait."
-            st.markdown(f"{roughly(dataset, wanted.preset, wanted.budget)} {measuring}")
+            st.markdown(
+                f"{roughly(dataset, wanted.preset, wanted.budget)} It is being measured; you need not wait."
+            )
         elif not was_known:
             st.rerun()  # stops the polling
         else:
@@ -345,7 +346,7 @@ def roughly(dataset: Dataset, preset: str, limit: float | None = None) -> str:
     limit = DEFAULT_BUDGET_S if limit == apart.USUAL_TIME else limit
     seconds = seconds if limit is None else min(seconds, limit)
     minutes = f"{words.plural(max(1, round(seconds / 60)), 'minute')}"
-    return f"**Roughly {words.duration(seconds) if seconds >= LONG_S else minutes}.**"
+    return f"**About {words.duration(seconds) if seconds >= LONG_S else minutes}.**"
 
 
 def looks_with(dataset: Dataset, backbone: str) -> str:

@@ -29,16 +29,16 @@ LOOKED_AT = "import_looked_at"
 """The choice and options that the preview was made of, or that were imported."""
 Find = Callable[[], tuple[str, str | None]]
 LAYOUTS = {
-    "A folder for each class, or a zip of them": "photos/\n  cat/001.jpg\n  dog/002.jpg",
+    "A folder for each class": "photos/\n  cat/001.jpg\n  dog/002.jpg",
     "A table with a path and a label": "filepath,label\nimages/001.jpg,cat\nimages/002.jpg,dog",
-    "Parquet with the pictures inside": "image: {bytes, path}\nlabel: cat",
+    "Parquet with pictures": "image: {bytes, path}\nlabel: cat",
     "Masks, a class for each pixel": "street/\n  images/001.jpg\n  masks/001.png",
     "Numbers, one per picture": "filepath,age\nimages/001.jpg,34\nimages/002.jpg,61",
     "Several classes per picture": "filepath,labels\nimages/001.jpg,cat|dog\nimages/002.jpg,tree",
     "Several people's answers": "filepath,ada,ben\nimages/001.jpg,cat,cat\nimages/002.jpg,dog,cat",
     "What other tools wrote": "COCO  CVAT  Labelbox\nLabel Studio  WebDataset\nHugging Face  fiftyone:NAME",
 }
-USUAL = 4
+USUAL = 5
 """So many of ``LAYOUTS`` are what most people have."""
 IMAGE_SIZES = [None, 16, 28, 32, 64, 96, 128, 224]
 ALIKE_WORDS = {None: "ask", True: "are one class", False: "are classes of their own"}
@@ -123,7 +123,7 @@ def show_layouts() -> None:
     """Draw what a source may look like, for who has none ready: what most people have, and a fold with the rest."""
     titles = list(LAYOUTS)
     _draw_layouts(titles[:USUAL], "import_layouts_usual")
-    with st.expander("Numbers, several labels per picture, other tools", icon=":material/category:"):
+    with st.expander("Several classes per picture, several people, other tools", icon=":material/category:"):
         _draw_layouts(titles[USUAL:], "import_layouts_rest")
     if not readers.all_datasets():
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -364,8 +364,9 @@ with shown():
         source, find = chosen
         # What cannot be read is looked at again with every run, so that the page keeps saying why.
         if (asked := (source, options)) != st.session_state.get(LOOKED_AT):
-            preview(find, options)
-            st.session_state[LOOKED_AT] = asked
+            with asked_for, shown():
+                preview(find, options)
+                st.session_state[LOOKED_AT] = asked
 with asked_for, shown():
     if FOUND not in st.session_state:
         show_layouts()

@@ -27,7 +27,7 @@ class Step:
 
     @property
     def headline(self) -> tuple[str, str]:
-        """What the sentence begins with as a number (``25``, ``About 3``, ``0 to 33``), and what follows it."""
+        """Return the number that it begins with (``25``, ``About 3``, ``0 to 33``) or nothing, and what follows."""
         begins = re.match(r"((?:About )?\d\S*(?: to \d\S*)?) (.*)", self.sentence)
         return (begins[1], begins[2]) if begins else ("", self.sentence)
 

@@ -60,6 +60,17 @@ ALL_PICTURES = """(number) => {
   return all.length === number && all.every((one) => one.complete && one.naturalWidth > 0);
 }"""
 """Each picture of what was imported is there: those of a run that ended at once would be gone from the server."""
+WATCH_THE_BUTTON = """() => {
+  window.places = [];
+  const look = () => {
+    const button = document.querySelector("[class*=st-key-import_audit] button");
+    const top = button && Math.round(button.getBoundingClientRect().top);
+    if (button && !window.places.includes(top)) window.places.push(top);
+    requestAnimationFrame(look);
+  };
+  look();
+}"""
+"""Every height at which the button to start an audit stood."""
 
 
 def button(page: Any, text: str) -> Any:
@@ -77,9 +88,11 @@ def import_the_zip(page: Any, server: Server) -> None:
     name.fill(NAME)
     name.press("Enter")
     settled(page)
+    page.evaluate(WATCH_THE_BUTTON)
     page.locator(".st-key-import_start button:enabled").click(timeout=WAIT_MS)
     page.get_by_text("400 pictures imported").wait_for(timeout=WAIT_MS)
     page.wait_for_function(ALL_PICTURES, arg=12, timeout=WAIT_MS)
+    assert len(page.evaluate("window.places")) == 1, "the button to press next never moves once it is there"
 
 
 def start_the_audit(page: Any) -> None:

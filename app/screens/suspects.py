@@ -34,11 +34,10 @@ if audit.summary.error_probability_is_guess:
 shown = state.audit_number(audit)
 number = audit.summary.num_label_issues
 found = (
-    f"{words.count(number)} of {dataset.num_samples:,} given labels are suspects of audit {shown}: above its "
-    "suggested cut."
+    f"{words.count(number)} of {dataset.num_samples:,} given labels are suspects of audit {shown}."
     if number
     else f"Audit {shown}: {statements.no_suspects(audit)}"
 )
 st.caption(
-    f"{found} Cards: where most corrections are expected first. Single pictures: the most suspicious first."
+    f"{found} Cards begin where most corrections are expected, the other views with the most suspicious."
 )

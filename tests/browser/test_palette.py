@@ -17,6 +17,7 @@ def test_palette__finds_screens_classes_and_samples_with_their_pictures(
 ) -> None:
     page = browser.new_context().new_page()
     open_page(page, running, f"engines?{OLDER}")
+    page.locator(".st-key-screens a").last.wait_for(timeout=WAIT_MS)
     page.locator("#palette").wait_for(timeout=WAIT_MS)
     page.keyboard.press("Control+k")
     palette = page.get_by_role("dialog", name="Go to")
@@ -41,6 +42,7 @@ def test_palette__finds_screens_classes_and_samples_with_their_pictures(
 def test_palette__downloads_the_table_and_turns_the_colours(browser: Any, running: Server) -> None:
     page = browser.new_context(color_scheme="light").new_page()
     open_page(page, running, f"engines?{OLDER}")
+    page.locator(".st-key-screens a").last.wait_for(timeout=WAIT_MS)
     page.locator("#palette").wait_for(timeout=WAIT_MS)
     with page.expect_download(timeout=WAIT_MS) as taken:
         do(page, "cleaned csv")

@@ -202,12 +202,9 @@ class Card {
       el("div", { class: "engine" }, [
         el("div", { class: "who" }, [
           el("b", { text: engine.title }),
-          el("span", {
-            class: engine.predicted === this.item.given ? "given" : "suggested",
-            text: `sees ${this.bench.className(engine.predicted)}`,
-          }),
+          el("span", { class: this.tone(engine.predicted), text: `says ${this.bench.className(engine.predicted)}` }),
         ]),
-        this.meter(engine.trust), this.curve(engine.history), el("p", { text: engine.sentence }),
+        el("div", { class: "how" }, [this.curve(engine.history), ...this.besides(engine)]),
       ]),
     );
     const { suggested, given } = this.item;
@@ -230,12 +227,10 @@ class Card {
     if (this.folded) this.folded.open = !this.folded.open;
   }
 
-  meter(trust) {
-    const width = trust === null ? 0 : Math.round(100 * trust);
-    return el("div", { class: "meter", title: "trust in the given label: its rank among all samples" }, [
-      el("span", { class: "bar" }, [el("i", { style: `width:${width}%` })]),
-      el("span", { class: "odds", text: trust === null ? "no trust score" : `trust ${trust.toFixed(2)}` }),
-    ]);
+  // What its sentence says beside its class.
+  besides({ sentence }) {
+    const said = sentence.split("; ").slice(1).join("; ");
+    return said ? [el("p", { text: said[0].toUpperCase() + said.slice(1) })] : [];
   }
 
   curve(history) {

@@ -144,7 +144,7 @@ class Verify {
           el("h4", { text: "Or it should be" }),
           el("div", { class: "row classes" }, many ? [] : others),
           el("div", { class: "row" }, [
-            button("class", "Find a class", () => this.pickClass()), ...verdicts(false),
+            button("class", "Other class", () => this.pickClass()), ...verdicts(false),
             button("undo", "Undo", () => this.undo()), actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys" }),
           ]),
           ...this.examples(item.given, name),

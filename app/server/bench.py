@@ -458,7 +458,6 @@ def _engine(audit_id: int, verdict: arrays.EngineVerdict) -> dict[str, Any]:
     return {
         "title": verdict.title,
         "predicted": verdict.predicted_label,
-        "trust": verdict.trust,
         "sentence": verdict.sentence,
         "history": _main_history(audit_id, verdict),
     }

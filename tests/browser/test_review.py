@@ -155,7 +155,7 @@ def test_card__examples_are_96_pixels_above_the_toolbar(
     others.click()
     assert page.locator(".choice:not(.others)").count() > 5
     page.keyboard.press("d")
-    page.locator(".engine p", has_text="evidence").first.wait_for(timeout=WAIT_MS)
+    page.locator(".engine .who span", has_text="says ").first.wait_for(timeout=WAIT_MS)
     assert "%" not in page.get_by_test_id("card").inner_text(), "nothing is verified"
     page.keyboard.press("d")
 

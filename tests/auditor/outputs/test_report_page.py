@@ -168,6 +168,7 @@ def test_report_html__the_share_and_what_waits_stand_first(digits_report):
         report_html(replace(digits_report, suspects=[replace(decided, decision="keep"), *others]))
     ).words()
     head, rest = words.split("least trusted labels")
+    assert rest.strip().startswith(f"{len(digits_report.suspects) - 8} pictures, 1 checked")
     assert f"{interval(rate.low, rate.high)} of the labels were wrong as given" in head
     assert f"#{decided.sample_id} " not in head
     assert f"#{decided.sample_id} " in rest

@@ -5,7 +5,7 @@ const IN_CARDS = { keep: "keep all labels of the card", relabel: "change the lab
 const BENCH_ACTIONS = [
   { id: "class", key: "l", text: "another class: type a part of its name" },
   { id: "undo", key: "z", text: "undo your last action" },
-  { id: "page", key: "shift+p", text: { grid: "take the page's suggestions" } },
+  { id: "page", key: "shift+p", text: { grid: "change the page as suggested" } },
   { id: "later", key: "p", text: { cards: "this card later" } },
   { id: "large", key: "v", text: "the picture large" },
   { id: "smooth", key: "s", text: { card: "smooth picture, or its pixels", grid: "smooth pictures, or their pixels" } },

@@ -61,6 +61,6 @@ def card() -> str:
         f"<p>{len(WRONG) + 1} pictures given <b class=given>{GIVEN}</b> look like "
         f"<b class=suggested>{SUGGESTED}</b></p>"
         f'<div class="tiles">{tiles}</div>'
-        f'<div class="both">{like(SUGGESTED, "suggested")}{like(GIVEN, "given")}</div>'
+        f'<div class="both">{like(GIVEN, "given")}{like(SUGGESTED, "suggested")}</div>'
         f"<footer><kbd>Enter</kbd> Change {len(WRONG)} labels to {SUGGESTED}, keep 1</footer></div>"
     )

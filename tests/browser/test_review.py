@@ -282,6 +282,33 @@ def test_phone__the_card_is_the_first_thing_and_nothing_scrolls_sideways(
     assert main.evaluate("one => one.scrollWidth <= one.clientWidth")
 
 
+CUT_ROWS = """tiles => {
+  const edge = tiles[0].getRootNode().querySelector(".dock").getBoundingClientRect().top;
+  const isCut = ({ top, bottom }) => top < edge - 1 && bottom > edge + 1;
+  return tiles.filter((one) => isCut(one.getBoundingClientRect())).length;
+}"""
+"""How many tiles the buttons at the lower edge cut."""
+
+
+def test_grid__shows_whole_rows_and_its_buttons_say_what_they_change(browser: Any, running: Server) -> None:
+    page = bench_of(browser, running)
+    page.keyboard.press("g")
+    tiles = page.get_by_test_id("tile")
+    tiles.first.wait_for(timeout=WAIT_MS)
+    for height in (700, 760, 820):
+        page.set_viewport_size({"width": 1280, "height": height})
+        wait_until(lambda: tiles.evaluate_all(CUT_ROWS) == 0, f"whole rows at a height of {height}", page)
+    toolbar = page.get_by_role("toolbar", name="Verdict")
+    first = tiles.first.locator(".suggested").inner_text()
+    assert toolbar.locator(".relabel").inner_text() == f"W\nChange to {first}"
+    tiles.nth(2).click(modifiers=["Shift"])
+    wait_until(lambda: "Change 3 " in toolbar.locator(".relabel").inner_text(), "three labels", page)
+    assert toolbar.locator(".keep").inner_text() == "Q\nKeep 3"
+    modes = page.get_by_role("group", name="Show as").locator("button")
+    pressed = [one.inner_text() for one in modes.all() if one.get_attribute("aria-pressed") == "true"]
+    assert pressed == ["G\nGrid"]
+
+
 def test_end__after_a_reload_shows_what_was_changed_and_no_button_that_does_nothing(
     browser: Any, running: Server
 ) -> None:

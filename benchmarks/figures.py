@@ -37,11 +37,14 @@ COMMITS = RESULTS / "commits.json"
 BEGUN = ROOT / "build" / "figures.json"
 """By part: the commit that it was begun at."""
 PAGE = RESULTS / "README.md"
-ENGINES_ALONE = ("engines",)
-STATISTICS = ("engines", "auditor/statistics")
-TRUST = ("engines", "auditor/statistics/trust", "auditor/statistics/annotators")
-SETS, NUMBERS = (("engines", f"auditor/labels/{kind}") for kind in ("sets", "numbers"))
-MASKS = ("engines", "auditor/labels/masks", "auditor/pictures/masks.py")
+ENGINES_ALONE = ("engines", ":(exclude)engines/segmentation", ":(exclude)engines/cross_entropy/masks.py")
+STATISTICS = (*ENGINES_ALONE, "auditor/statistics")
+TRUST = (*ENGINES_ALONE, "auditor/statistics/trust", "auditor/statistics/annotators")
+SETS, NUMBERS = ((*ENGINES_ALONE, f"auditor/labels/{kind}") for kind in ("sets", "numbers"))
+MASKS = (
+    *("engines/segmentation", "engines/cross_entropy", "engines/shared"),
+    *("auditor/labels/masks", "auditor/pictures/masks.py"),
+)
 _SCRATCH = "mnist-sym20 mnist-sym50 mnist-pair45 mnist-asym40 cifar10n-aggre cifar10-asym40"
 BEGINNING = "<!-- of python -m benchmarks.figures -->"
 END = "<!-- end -->"

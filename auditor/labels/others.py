@@ -35,6 +35,13 @@ class Others(Usual):
     def given(self, dataset: Dataset, place: Path) -> Path:
         """Return the ``.npy`` of what trust is about, as it was imported; a new one lies in ``place``."""
 
+    def pretrained(
+        self, dataset: Dataset, engines: Sequence[str], options: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, engine_bridge.Pretrained]:
+        """Return the pretrained network that each engine begins with, by engine; none of them unless overridden."""
+        del dataset, engines, options
+        return {}
+
     @abstractmethod
     def settle(self, audit: Audit, dataset: Dataset) -> None:
         """Combine what the engines said and store it."""
@@ -59,7 +66,12 @@ class Others(Usual):
         resolved = engine_bridge.resolve_device(device)
         dataset = reading.dataset(dataset_name)
         configs = engine_bridge.configs(
-            names, preset, options or {}, labels=self.words, on_features=features is not None
+            names,
+            preset,
+            options or {},
+            labels=self.words,
+            on_features=features is not None,
+            finetuned=self.pretrained(dataset, names, options or {}),
         )
         audit = NewAudit(
             dataset_id=dataset.id,

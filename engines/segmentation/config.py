@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 
@@ -14,10 +15,11 @@ CPU_SIDE = 160
 
 @dataclass(frozen=True, kw_only=True)
 class MaskConfig(LoopConfig):
-    """The shared loop on pixels; ``network`` is the encoder of a U-Net."""
+    """The shared loop on pixels."""
 
     network: str = "resnet18"
-    """Encoder of the U-Net, by its name in segmentation-models-pytorch; from random weights."""
+    """Encoder of a U-Net from random weights, by its name in segmentation-models-pytorch; with ``weights`` a
+    network of timm (``timm:<name>``) that stays as it is, below a small head."""
     batch_size: int = 8
     """Images per step, at least 2 (batch norm needs two)."""
     augment: str = "auto"
@@ -29,10 +31,12 @@ class MaskConfig(LoopConfig):
     and judges what it learned."""
 
     def problems(self) -> list[str]:
-        found = [*super().problems(), *at_least(self, 1, "folds")]
-        if self.weights is not None:
-            found.append("weights are not for masks: leave them out")
-        return found
+        return [*super().problems(), *at_least(self, 1, "folds")]
+
+    def for_finetuning(self, network: str, weights: str | None, image_side: int | None = None) -> Self:
+        """This config for a head on what a pretrained network sees, which is not trained itself."""
+        found = super().for_finetuning(network, weights, image_side)
+        return replace(found, epochs=2 * self.epochs, batch_size=4, learning_rate=3e-3)
 
     def side_on(self, device: torch.device) -> int | None:
         """Longest side of images on this device; on a CPU 160 px unless the config says otherwise."""

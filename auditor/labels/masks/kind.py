@@ -7,6 +7,7 @@ cache's size.
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,24 +18,30 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from auditor.audits import CHOSEN
+from auditor.backbones import features, weights
+from auditor.bridges import engine_bridge
 from auditor.catalog.records import Audit, Dataset, NewReview, Sample
 from auditor.ground.errors import ReviewError
 from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL, SEGMENTATION, UNSURE
 from auditor.ground.wording import plural
 from auditor.kind import Part, Said, Suspects
-from auditor.labels.masks import exporting, pixels
+from auditor.labels.masks import exporting
 from auditor.labels.masks.deciding import classes_of, masks_to_train_on, regions_of
+from auditor.labels.masks.judging import judge
 from auditor.labels.masks.results import given_masks, mask_verdicts, masks_file, masks_of_engines
 from auditor.labels.others import Others
 from auditor.pictures.masks import IGNORED
 from auditor.pictures.sources import split_turn
 from auditor.results import arrays, statements
 from auditor.review import blind
-from auditor.statistics import NoiseRate, guess_error_probability
+from auditor.statistics import NoiseRate
 
 VERDICTS = {"right": KEEP, "wrong": RELABEL, EXCLUDE: EXCLUDE, UNSURE: UNSURE}
 """A verdict as a file says it, and the decision that it amounts to. Nobody sees a suggestion, so a wrong mask is
 only known to be wrong: its decision takes no region."""
+LEAST_SIDE = 96
+"""Pixels of the longest side from which on a network for photographs sees more than one from scratch."""
 LEAVE_OUT, BY_PEOPLE, NEW_FOLDER = (
     "leave it out",
     "only what people decided changes a mask",
@@ -90,6 +97,18 @@ class Masks(Others):
         masks, labels, trusted = masks_to_train_on(dataset, given_masks(dataset))
         return {"masks": masks, "labels": labels, "trusted": trusted}
 
+    def pretrained(
+        self, dataset: Dataset, engines: Sequence[str], options: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, engine_bridge.Pretrained]:
+        """Return the network of the installation, where the pictures are large enough for what it sees."""
+        if max(dataset.height, dataset.width) < LEAST_SIDE or os.environ.get(CHOSEN) == features.NO_BACKBONE:
+            return {}
+        found = next((one for one in weights.here() if one.place == weights.INSTALLATION), None)
+        if found is None:
+            return {}
+        one = engine_bridge.Pretrained(found.name, str(found.path), None)
+        return {name: one for name in engines if "network" not in options.get(name, {})}
+
     def given(self, dataset: Dataset, place: Path) -> Path:
         """Return the masks of the cache."""
         del place
@@ -98,43 +117,25 @@ class Masks(Others):
 
     def settle(self, audit: Audit, dataset: Dataset) -> None:
         """Combine what the engines say about every pixel; store verdicts, scores and the audit's summary."""
-        given = given_masks(dataset)
-        said = masks_of_engines(audit)
-        suggested, doubt = np.empty_like(given), np.empty_like(given)
-        num, num_classes = len(given), len(dataset.class_names)
-        class_trust = np.empty((num, num_classes), np.float32)
-        trust = np.empty(num, np.float64)
-        largest = np.full(num, -1)
-        for row in range(num):
-            mask = np.asarray(given[row])
-            predicted, predicted_prob, given_prob = pixels.together(
-                mask, [{key: np.asarray(values[row]) for key, values in one.items()} for one in said]
-            )
-            of_pixels = pixels.pixel_trust(given_prob, predicted_prob)
-            suggested[row] = pixels.suggested_mask(mask, predicted, predicted_prob, given_prob)
-            doubt[row] = np.rint(255 * (1 - of_pixels)).astype(np.uint8)
-            class_trust[row] = pixels.class_trust(of_pixels, mask, num_classes)
-            trust[row] = pixels.image_trust(of_pixels, mask)
-            found = pixels.regions(mask, suggested[row], of_pixels)
-            largest[row] = found[0].suggested if found else -1
-        is_doubtful, rank = largest >= 0, arrays.ranks(trust)
+        given = np.asarray(given_masks(dataset))
+        found = judge(given, masks_of_engines(audit), len(dataset.class_names))
+        is_doubtful = found.largest >= 0
         rate = _guess(is_doubtful)
         # Of a mask the given label is its class of least trust, the suggested one that of its largest region, and
         # the suggested probability the share of its pixels that would change.
-        weakest = np.argmin(np.where(np.isnan(class_trust), 2.0, class_trust), axis=1)
-        judged = given != IGNORED
+        weakest = np.argmin(np.where(np.isnan(found.class_trust), 2.0, found.class_trust), axis=1)
+        judged, changes = given != IGNORED, found.suggested != given
         columns = {
-            "rank": rank,
+            "rank": arrays.ranks(found.order),
             "given_label": weakest,
-            "trust_score": trust,
-            "error_probability": guess_error_probability(1 - (rank + 0.5) / num, rate.point),
+            "trust_score": 1 - found.wrong,
+            "error_probability": np.nan_to_num(found.wrong),
             "is_label_issue": is_doubtful,
-            "suggested_label": np.where(is_doubtful, largest, weakest),
-            "suggested_probability": (suggested != given).sum(axis=(1, 2))
-            / np.maximum(1, judged.sum(axis=(1, 2))),
+            "suggested_label": np.where(is_doubtful, found.largest, weakest),
+            "suggested_probability": changes.sum(axis=(1, 2)) / np.maximum(1, judged.sum(axis=(1, 2))),
         }
-        together = {"suggested": suggested, "doubt": doubt, "class_trust": class_trust}
-        changed = float((suggested != given).sum() / max(1, int(judged.sum())))
+        together = {name: getattr(found, name) for name in ("suggested", "doubt", "class_trust")}
+        changed = float(changes.sum() / max(1, int(judged.sum())))
         self.store(audit, together, columns, rate, changed_pixels=changed)
 
     def suspects(

@@ -38,7 +38,7 @@ class Region:
     """(H, W)"""
     area: int
     doubt: float
-    """Mean of 1 - trust of its pixels."""
+    """How likely it is wrong, in [0, 1]."""
 
     @property
     def box(self) -> tuple[int, int, int, int]:

@@ -26,7 +26,7 @@ class Verdicts:
     suggested: NDArray[np.uint8]
     """(N, S, S) the given class where nothing is suggested."""
     doubt: NDArray[np.uint8]
-    """(N, S, S) 255 times 1 - trust."""
+    """(N, S, S) 255 times how likely the pixel's region is wrong."""
     class_trust: NDArray[np.float32]
     """(N, K) NaN where a class does not occur."""
 

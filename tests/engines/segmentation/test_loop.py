@@ -121,7 +121,7 @@ def test_probabilities__are_means_over_the_image_and_its_mirror_image(views: int
     run = Run("cross_entropy", data, config, device="cpu")
     network = UNet("resnet18", SHAPES.images.shape[1], 3).eval()
     index = torch.tensor([4, 1])
-    features, found = probabilities(network, run, index, config, (24, 24))
+    features, found = probabilities(network, run.inputs(index), run, config, (24, 24))
     images = run.inputs(index)
     plain = network(images)[1].softmax(dim=1)
     mirrored = network(images.flip(3))[1].flip(3).softmax(dim=1)

@@ -119,12 +119,10 @@ def masks(home: Path) -> None:
         Image.fromarray(drawn).save(source / "masks" / f"{stem}.png")
     (source / "classes.txt").write_text("\n".join(classes[:11]))
     options: dict[str, Any] = {
-        "task": SEGMENTATION, "class_names": source / "classes.txt", "ignore_index": 11, "image_size": 96
+        "task": SEGMENTATION, "class_names": source / "classes.txt", "ignore_index": 11
     }  # fmt: skip
     imports.import_dataset(source, name=STREET, **options)
-    worker.run_audit(
-        KIND.plan(STREET, ["cross_entropy"], options={"cross_entropy": {"epochs": 30}}, device="cpu")
-    )
+    worker.run_audit(KIND.plan(STREET, device="cpu"))
 
 
 def numbers(home: Path) -> None:

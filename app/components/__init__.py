@@ -134,7 +134,8 @@ def mask_bench(
     items: list[dict[str, Any]],
     decisions: Sequence[str],
     first: int | None,
-    warning: str,
+    next_steps: Mapping[str, str],
+    on_next: Callable[[], None],
 ) -> None:
     """Review of masks, one at a time.
 
@@ -145,10 +146,11 @@ def mask_bench(
         class_names: the dataset's classes.
         colours: of these, as ``#rrggbb``.
         reviewer: who decides.
-        items: (sample, filepath, trust, weakest, decision), the most suspicious first.
+        items: (sample, filepath, decision), the most suspicious first.
         decisions: names of what can be decided on a mask.
         first: the sample to begin with; None: the first that nobody has decided on.
-        warning: what is said against the doubt, below the picture; may be empty.
+        next_steps: buttons at the end of the list: what each says by what ``on_next`` is told.
+        on_next: called when one was chosen, which arrives as ``session_state[key]["next"]``.
     """
     words = vocabulary.for_screens()
     _MASKS(
@@ -162,8 +164,9 @@ def mask_bench(
             "items": items,
             "decisions": {name: words[name] for name in decisions},
             "first": first,
-            "warning": warning,
+            "next": [{"id": name, "text": text} for name, text in next_steps.items()],
         },
+        on_next_change=on_next,
     )
 
 

@@ -9,11 +9,9 @@ const MASK_ACTIONS = [
   { id: "given", key: "g", text: "show or hide the given classes in their colours" },
   { id: "suggested", key: "s", text: "show or hide the suggested classes in their colours" },
   { id: "doubt", key: "d", text: "show or hide doubt, in red" },
-  { id: "back", key: "b", text: "the mask before" },
-  { id: "next", key: "f", text: "the next mask, undecided" },
   { id: "undo", key: "z", text: "undo: the region before, or your last mask" },
 ];
-const MASK_FIXED = [["1 – 9", "bring the region with that number into view"], ["?", "this list"]];
+const MASK_FIXED = [["← →", "the mask before, the next one"], ["1 – 9", "bring the region with that number into view"], ["?", "this list"]];
 const MASK_LAYERS = ["given", "suggested", "doubt"];
 const CLOSE = 2; // sides of a region's box that its close-up shows
 const LEAST_CLOSE = 24; // and pixels, at least
@@ -46,7 +44,8 @@ class MaskBench {
     else this.server = new Server(data.connection);
     if (!isNew) return;
     const asked = data.items.findIndex((item) => item.sample === data.first);
-    this.at = asked >= 0 ? asked : Math.max(0, data.items.findIndex((item) => !item.decision));
+    const open = data.items.findIndex((item) => !item.decision);
+    this.at = asked >= 0 ? asked : open >= 0 ? open : data.items.length; // the last is the end
     this.open();
   }
 
@@ -62,11 +61,7 @@ class MaskBench {
   async open() {
     const { item } = this;
     this.card = null;
-    if (!item) {
-      this.stage.replaceChildren(el("div", { class: "empty", text: "There is no mask to review." }));
-      this.actions.replaceChildren();
-      return;
-    }
+    if (!item) return void this.drawEnd();
     try {
       const card = await this.server.post("mask-card", { audit: this.data.audit, sample: item.sample });
       if (item !== this.item) return;
@@ -80,6 +75,23 @@ class MaskBench {
     } catch (error) {
       this.notice.tell(error.message, "bad");
     }
+  }
+
+  // No suspect, or every one is decided: what was done, and what follows.
+  drawEnd() {
+    this.card = null;
+    const of = this.data.items.length;
+    const how = Object.entries(this.data.decisions).map(([name, { words }]) => [this.data.items.filter(({ decision }) => decision === name).length, words]);
+    const done = how.filter(([count]) => count).map(([count, words]) => `${count} ${words}`).join(", ");
+    const next = (id) => () => this.component.setTriggerValue("next", id);
+    this.stage.replaceChildren(el("div", { class: "empty", "data-testid": "masks-end" }, [
+      el("p", { class: "mask-head", text: of ? `All ${of} suspects are checked` : "No mask is a suspect" }),
+      done ? el("p", { text: `${done}.` }) : null,
+      el("div", { class: "row" }, this.data.next.map(({ id, text }, at) => el("button", { class: `action ${at ? "" : "primary"}`, text, onclick: next(id) }))),
+    ]));
+    const { shown } = this.keymap;
+    this.actions.replaceChildren(...toolbar(this.box, [], [], of ? [actionButton("←", "Back", () => this.go(-1)), actionButton(shown.call(this.keymap, "undo"), "Undo", () => this.undo())] : []));
+    this.live.textContent = of ? "All suspects are checked" : "No mask is a suspect";
   }
 
   draw() {
@@ -110,8 +122,8 @@ class MaskBench {
     const rows = card.regions.map((one, at) =>
       el("button", { class: "region-row", "data-region": one.number, "aria-current": isInView(one) ? "true" : null, onclick: () => this.look(one.number) }, [
         el("b", { text: String(at + 1) }),
-        el("span", { class: "pair", title: `doubt ${percent(one.doubt)}, ${percent(one.share)} of the image` }, pair(one)),
-        el("span", { class: "stands", text: stands(one) }),
+        el("span", { class: "pair", title: `${percent(one.doubt)} likely wrong, ${percent(one.share)} of the picture` }, pair(one)),
+        el("span", { class: "stands", text: stands(one) || percent(one.doubt) }),
       ]));
     const there = [...new Set([...card.classes, ...card.regions.map(({ suggested }) => suggested)])];
     const legend = el("ul", { class: "legend", "aria-label": "Classes of this mask" }, there.map((label) => el("li", {}, this.named(label))));
@@ -130,14 +142,14 @@ class MaskBench {
     const narrow = isNarrow(this.box);
     const count = this.data.items.filter(({ decision }) => decision).length;
     const standing = item.decision ? `${this.data.decisions[item.decision]?.words || item.decision} by ${card.reviewer || this.data.reviewer}` : "";
-    const warned = this.data.warning ? el("p", { class: "why", text: this.data.warning }) : null;
     const over = el("div", { class: "layers", style: `--shape:${card.width} / ${card.height}` }, [picture, ...layers, ...boxes]);
     this.stage.replaceChildren(el("div", { class: "judge", "data-testid": "mask", "data-sample": item.sample, "data-decision": item.decision || "" }, [
-      el("div", {}, [el("div", { class: "pane" }, [over]), narrow ? null : el("div", { class: "row" }, layersOf), legend, warned]),
+      el("div", {}, [el("div", { class: "pane" }, [over]), narrow ? null : el("div", { class: "row" }, layersOf), legend]),
       el("div", { class: "question" }, [
-        el("small", { text: [of > 1 ? `Region ${card.regions.indexOf(this.region) + 1} of ${of}` : "", `picture ${this.at + 1} of ${this.data.items.length}`, `${count} checked`, this.region && Math.max(card.light, this.region.light) > 1 ? "shown brighter" : ""].filter(Boolean).join(" · "), title: `Sample ${item.sample} · ${item.filepath}` }),
+        el("small", { text: [of > 1 ? `Region ${card.regions.indexOf(this.region) + 1} of ${of}` : "", `${this.data.items.length - count} of ${this.data.items.length} suspects left`, this.region && Math.max(card.light, this.region.light) > 1 ? "shown brighter" : ""].filter(Boolean).join(" · "), title: `Sample ${item.sample} · ${item.filepath}` }),
         el("div", { class: "mask-head" }, of ? this.asked(names) : "No suspect region"),
         standing ? el("div", { class: "standing", text: standing }) : null,
+        this.region ? el("div", { class: "chance", text: `${percent(this.region.doubt)} likely wrong` }) : null,
         this.region ? this.closeUp(this.region) : null,
         this.region ? el("p", { class: "why", text: this.region.why }) : null,
         of > 1 ? el("div", { class: "region-list" }, rows) : null,
@@ -147,7 +159,7 @@ class MaskBench {
       this.box, decided.filter(isLarge).map(verdict),
       [...other, ...(narrow ? [...others, ...layersOf] : [menu("More", others)])],
       [
-        button("back", "Back", () => this.go(-1)), button("next", "Next", () => this.go(1)), button("undo", "Undo", () => this.undo()),
+        this.turner(), button("undo", "Undo", () => this.undo()),
         actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys" }),
       ],
     ));
@@ -161,6 +173,11 @@ class MaskBench {
     const at = card.regions.indexOf(this.region);
     for (const one of card.regions.slice(at + 1, at + 4)) new Image().src = this.light(one);
     if (next) for (const src of [this.server.image(next.sample, 1024), ...ahead]) new Image().src = src;
+  }
+
+  turner() {
+    const turn = (text, name, step) => el("button", { class: "plain", text, "aria-label": name, onclick: () => this.go(step) });
+    return el("span", { class: "turn" }, [turn("‹", "The mask before", -1), el("span", { text: `${this.at + 1} of ${this.data.items.length}` }), turn("›", "The next mask", 1)]);
   }
 
   asked(names) {
@@ -258,8 +275,9 @@ class MaskBench {
       item.decision = kept.decision;
       this.notice.tell("");
       const after = this.data.items.findIndex((other, at) => at > this.at && !other.decision);
-      if (after >= 0) this.at = after;
-      else this.notice.tell("That was the last mask of the list.", "good");
+      const open = after >= 0 ? after : this.data.items.findIndex((other) => !other.decision);
+      if (open < 0) this.at = this.data.items.length; // the end
+      else this.at = open;
       await this.open();
     } catch (error) {
       this.notice.tell(`Sample ${item.sample} is not decided: ${error.message}`, "bad");
@@ -294,11 +312,14 @@ class MaskBench {
   }
 
   onKey(event) {
-    if (!this.card || this.box.offsetParent === null || keyOfLayer(this.layer, event) || event.repeat) return;
+    if (!this.data || this.box.offsetParent === null || keyOfLayer(this.layer, event) || event.repeat) return;
     const key = event.key.toLowerCase();
     const id = this.keymap.idOf(key, event.shiftKey);
-    const others = { back: () => this.go(-1), next: () => this.go(1), undo: () => this.undo(), all: () => this.rest(true), rest: () => this.rest(false), class: () => this.pickClass() };
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const others = { undo: () => this.undo(), all: () => this.rest(true), rest: () => this.rest(false), class: () => this.pickClass() };
     if (key === "?") this.help();
+    else if (step) this.go(step);
+    else if (!this.card && id !== "undo") return;
     else if (/^[1-9]$/.test(key) && !this.keymap.isOff) this.look(this.card.regions[Number(key) - 1]?.number);
     else if (MASK_LAYERS.includes(id) || id === "light") this.show(id);
     else if (id) (others[id] || (() => this.decide(id)))();

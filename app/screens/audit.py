@@ -34,7 +34,7 @@ from auditor.ground.vocabulary import CLASSIFICATION, MULTILABEL, REGRESSION, SE
 OTHER_ENGINES = {
     SEGMENTATION: (
         {"cross_entropy": "plain cross-entropy"},
-        "A U-Net trains on each half of the pictures and judges the other half.",
+        "The engine trains on each half of the pictures and judges the other half.",
     ),
     REGRESSION: (
         {"cross_entropy": "mixture density network, the plain engine", "choicenet": "ChoiceNet"},

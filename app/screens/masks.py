@@ -23,6 +23,7 @@ from auditor.labels.masks import KIND
 
 MOST_LISTED = 2_000
 SUSPECTS, SAMPLE = "Suspects", state.RANDOM_SAMPLE
+BENCH, VIEW = "masks_bench", "masks_view"
 
 
 def standing(row: Mapping[Hashable, Any]) -> str | None:
@@ -33,33 +34,40 @@ def standing(row: Mapping[Hashable, Any]) -> str | None:
 
 
 def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
-    """The masks of least trust, on the bench."""
-    listed = KIND.suspects(dataset, audit, top=MOST_LISTED)
+    """The masks with a likely wrong region, on the bench, and those that were found wrong without one."""
+    first = state.asked_sample(dataset)
+    rows = KIND.table(dataset, audit, KIND.suspects(dataset, audit, top=MOST_LISTED).page)
+    waits = (rows.decision == RELABEL) & ~rows.regions_taken.astype(bool)
+    rows = rows[rows.is_label_issue.astype(bool) | waits | (rows.sample_id == first)]
     components.mask_bench(
-        key="masks_bench",
+        key=BENCH,
         connection=readers.connection(dataset),
         audit_id=audit.id,
         class_names=dataset.class_names,
         colours=[colour(label) for label in range(len(dataset.class_names))],
         reviewer=reviewer,
-        first=state.asked_sample(dataset),
+        first=first,
         items=[
             {
                 "sample": int(row["sample_id"]),
                 "filepath": row["filepath"],
-                "trust": float(row["trust_score"]),
-                "weakest": row["weakest_class"],
                 "decision": standing(row),
             }
-            for row in KIND.table(dataset, audit, listed.page).to_dict("records")
+            for row in rows.to_dict("records")
         ],
         decisions=KIND.decisions,
-        warning=KIND.warning(dataset, audit),
+        next_steps={SAMPLE: "Check a random sample"},
+        on_next=go_on,
     )
-    st.caption(KIND.statement(dataset, audit, warns=False))
+    st.caption(KIND.statement(dataset, audit))
     with st.expander("Classes"), shown():
         table = KIND.class_table(dataset, audit).round(3)
         st.dataframe(table.rename(columns=lambda name: name.replace("_", " ")), hide_index=True)
+
+
+def go_on() -> None:
+    """Turn to the view that was chosen at the end of the list."""
+    st.session_state[VIEW] = st.session_state[BENCH]["next"]
 
 
 def asked(dataset: Dataset, audit: Audit, sample_id: int) -> dict[str, Any]:
@@ -86,9 +94,7 @@ def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:
 dataset, bar = state.screen("Masks")
 audit = state.require_audit(dataset)
 with bar, shown():
-    view = st.radio(
-        "View", [SUSPECTS, SAMPLE], key="masks_view", horizontal=True, label_visibility="collapsed"
-    )
+    view = st.radio("View", [SUSPECTS, SAMPLE], key=VIEW, horizontal=True, label_visibility="collapsed")
     if sign_in.may(OWNER):
         downloads.button(
             dataset,

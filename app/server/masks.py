@@ -37,15 +37,19 @@ OUTLINES, GIVEN, SUGGESTED, DOUBT = "outlines", "given", "suggested", "doubt"
 LAYERS = (OUTLINES, GIVEN, SUGGESTED, DOUBT)
 COLOURS = {GIVEN: (255, 140, 0), SUGGESTED: (0, 170, 255), DOUBT: (230, 0, 60)}
 """Given is orange and suggested is blue, as on every screen; doubt is red."""
+LIGHTS = (0.5, 0.34, 0.68)
 OF_CLASSES = np.array(
     [
-        [255 * part for part in colorsys.hls_to_rgb(0.07 + 0.84 * (0.618 * label % 1), 0.5, 0.75)]
+        [
+            255 * part
+            for part in colorsys.hls_to_rgb(0.07 + 0.84 * (0.618 * label % 1), LIGHTS[label % 3], 0.75)
+        ]
         for label in range(256)
     ],
     np.uint8,
 )
-"""(256, 3) a colour for each class of a mask: hues a golden section apart, so that neighbours differ most; none is
-the red of doubt."""
+"""(256, 3) a colour for each class of a mask: hues a golden section apart, so that neighbours differ most, in three
+lights, so that like hues differ too; none is the red of doubt."""
 REGION = "region-"
 """Before the number of a region: a veil lies over all but that one."""
 VEIL, EDGE = (40, 46, 56, 64), (255, 255, 255, 255)

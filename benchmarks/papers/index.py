@@ -78,7 +78,7 @@ def _l2b_masks() -> str:
     for name, _, here in masks.levels(rows):
         plain, ours = (
             mean(row["dice"] for row in here if row["run"] == run)
-            for run in ("cross-entropy", "L2B, 6 trusted masks")
+            for run in (masks.SCRATCH, "L2B, 6 trusted masks")
         )
         noisy = mean(row["label_dice"] for row in here)
         parts.append(f"{name} whose noisy masks have Dice {noisy:.2f} {ours - plain:+.3f}")

@@ -322,7 +322,7 @@ def page(report: dict[str, Any]) -> str:
     for name, level, here in levels(rows):
         for run in RUNS:
             of_run = [row for row in here if row["run"] == run]
-            cells = [_cell([row["auroc"][score] for row in of_run]) for score in columns]
+            cells = [_cell([row["auroc"].get(score) for row in of_run]) for score in columns]
             if of_run:
                 lines.append(f"| {name} | {level} | {run} | " + " | ".join(cells) + " |")
     for run in (AUDIT, SCRATCH):
@@ -342,7 +342,7 @@ def page(report: dict[str, Any]) -> str:
                 f"{sum(row[key] for row in of_run)}"
                 for key in ("images", "wrong", "suspects", "suspects_wrong")
             ]
-            if of_run:
+            if of_run and "suspects" in of_run[0]:
                 lines.append(f"| {name} | {level} | {run} | " + " | ".join(counts) + " |")
     lines += ["", "## By what was done to the mask (an audit's order)", ""]
     lines += ["| set | run | " + " | ".join(KINDS) + " |", "| --- | --- |" + " --- |" * len(KINDS)]

@@ -11,6 +11,8 @@ from engines.shared.config import LoopConfig, at_least, check_preset
 from engines.shared.work import Work
 
 CPU_SIDE = 160
+FEWEST_STEPS = 300
+"""Steps that a head on columns has at least: on 22 slices of membranes 24 epochs are 72, and its Dice was .52."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +38,9 @@ class MaskConfig(LoopConfig):
     def for_finetuning(self, network: str, weights: str | None, image_side: int | None = None) -> Self:
         """This config for a head on what a pretrained network sees, which is not trained itself."""
         found = super().for_finetuning(network, weights, image_side)
-        return replace(found, epochs=2 * self.epochs, batch_size=4, learning_rate=3e-3)
+        return replace(
+            found, epochs=2 * self.epochs, batch_size=4, learning_rate=3e-3, fewest_steps=FEWEST_STEPS
+        )
 
     def side_on(self, device: torch.device) -> int | None:
         """Longest side of images on this device; on a CPU 160 px unless the config says otherwise."""

@@ -77,6 +77,7 @@ def train_masks(
     run = Run(engine, data, config, seed=seed, device=device, on_epoch=on_epoch, checkpoint=checkpoint)
 
     columns = None if config.weights is None else _columns(run, config)
+    config = config.lengthened(len(run.labeled) - len(run.labeled) // max(2, config.folds))
 
     def build(number: int) -> nn.Module:
         with seeded_init(seed, "network", number):

@@ -94,7 +94,7 @@ def _keep_likely(
         found = pixels.regions(mask, suggested[row], np.ones(mask.shape, np.float32))
         suggested[row] = mask
         for one, chance in zip(found, chances[at : at + len(found)], strict=True):
-            doubt[row][one.pixels] = round(255 * chance)
+            doubt[row][one.pixels] = min(254, round(255 * chance))  # never certain
             if chance >= LIKELY:
                 suggested[row][one.pixels] = one.suggested
                 largest[row] = one.suggested if largest[row] < 0 else largest[row]

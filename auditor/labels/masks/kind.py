@@ -220,25 +220,16 @@ class Masks(Others):
         return self.export(name, out, **choices)
 
     @staticmethod
-    def statement(dataset: Dataset, audit: Audit, *, warns: bool = True) -> str:
-        """Return what the audit and the people say about all masks, and what is not known; ``warns`` as well."""
+    def statement(dataset: Dataset, audit: Audit) -> str:
+        """Return what the audit and the people say about all masks, and what is not known."""
         doubted = audit.summary.num_label_issues or 0
         share = audit.summary.changed_pixels or 0.0
         known = "How many are wrong is known once a random sample is checked."
         if blind.num_judged(dataset.id):
             known = statements.noise_rate_now(audit).sentence
         have = plural(dataset.num_samples, "mask", "have")
-        said = [f"{doubted:,} of {have} a suspect region ({100 * share:.1f} % of all pixels)."]
-        warning = Masks.warning(dataset, audit) if warns else ""
-        return " ".join(filter(None, [*said, warning, known]))
-
-    @staticmethod
-    def warning(dataset: Dataset, audit: Audit) -> str:
-        """Return what is said where most masks are doubted: the networks err, too, and doubt tells little of which
-        masks are wrong. Empty elsewhere.
-        """
-        is_most = 2 * (audit.summary.num_label_issues or 0) > dataset.num_samples
-        return "The engines doubt so many that they often err themselves." if is_most else ""
+        said = f"{doubted:,} of {have} a suspect region ({100 * share:.1f} % of all pixels)."
+        return f"{said} {known}"
 
     @staticmethod
     def class_table(dataset: Dataset, audit: Audit) -> pd.DataFrame:

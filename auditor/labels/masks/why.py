@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from auditor.ground.wording import evidence, percent
+from auditor.ground.wording import percent
 from auditor.labels.masks.pixels import Region
 
 NEARLY_ALL = 0.95
@@ -49,18 +49,14 @@ def _part(share: float) -> str:
 
 
 def _seen(region: Region, said: Sequence[Mapping[str, NDArray[Any]]], class_names: Sequence[str]) -> str:
-    """Return how many engines see which class; probabilities are told as evidence: nothing calibrates them."""
+    """Return how many engines see which class."""
     votes = [int(np.bincount(one["predicted"][region.pixels]).argmax()) for one in said]
-    share = [
-        np.where(one["predicted"] == region.suggested, one["predicted_prob"], 0)[region.pixels].mean()
-        for one in said
-    ]
     same, agree, total = votes.count(region.suggested), votes.count(region.given), len(votes)
     who = {1: "The engine", 2: "Both engines"}.get(total, f"All {total} engines")
     if same < total:
         who = f"{same} of {total} engines"
     sees = "sees" if total == 1 or same == 1 else "see"
-    found = f"{who} {sees} {class_names[region.suggested]!r} here ({evidence(float(np.mean(share)))})"
+    found = f"{who} {sees} {class_names[region.suggested]!r} here"
     if agree:
         found += f"; {agree} {'agrees' if agree == 1 else 'agree'} with {class_names[region.given]!r}"
     return f"{found}."

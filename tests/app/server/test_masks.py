@@ -38,7 +38,7 @@ def test_card__names_regions_with_boxes_and_what_was_taken(audited_masks: Audite
     assert (card["width"], card["height"], card["decision"], card["taken"]) == (32, 32, None, None)
     first = card["regions"][0]
     assert (first["number"], first["given"], first["suggested"]) == (1, 0, 1)
-    assert first["why"].startswith("The engine sees 'disc' here (")
+    assert first["why"].startswith("The engine sees 'disc' here.")
     left, top, right, bottom = first["box"]
     assert 0 <= left < right <= 1
     assert 0 <= top < bottom <= 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -266,19 +265,3 @@ def test_most_doubted__is_a_region_of_one_given_class(audited_masks: Audited) ->
         given = np.asarray(results.given_masks(dataset)[row["sample_id"]])[part.pixels]
         assert {dataset.class_names[label] for label in given} == {part.given}
         assert part.suggested != part.given
-
-
-def test_statement__says_that_the_networks_err_where_most_masks_are_doubted(
-    audited_masks: Audited,
-) -> None:
-    dataset, audit = audited_masks.dataset, reading.audited("shapes")[1]
-
-    def said(doubted: int) -> str:
-        return KIND.statement(
-            dataset, replace(audit, summary=replace(audit.summary, num_label_issues=doubted))
-        )
-
-    assert said(6).startswith("6 of 12 masks have a suspect region (")
-    assert "often err themselves" not in said(6)
-    assert "The engines doubt so many that they often err themselves." in said(7)
-    assert "often err themselves" not in KIND.statement(dataset, audit, warns=False)

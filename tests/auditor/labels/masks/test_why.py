@@ -33,11 +33,11 @@ def region_of(given: np.ndarray, right: np.ndarray) -> pixels.Region:
 @pytest.mark.parametrize(
     ("right_of", "prob", "first"),
     [
-        ((True,), 0.9, "The engine sees 'disc' here (strong evidence)."),
-        ((True,), 0.5, "The engine sees 'disc' here (some evidence)."),
-        ((True, True), 0.9, "Both engines see 'disc' here (strong evidence)."),
-        ((True, True, True), 0.9, "All 3 engines see 'disc' here (strong evidence)."),
-        ((True, True, False), 0.9, "2 of 3 engines see 'disc' here (some evidence); 1 agrees with 'sky'."),
+        ((True,), 0.9, "The engine sees 'disc' here."),
+        ((True,), 0.5, "The engine sees 'disc' here."),
+        ((True, True), 0.9, "Both engines see 'disc' here."),
+        ((True, True, True), 0.9, "All 3 engines see 'disc' here."),
+        ((True, True, False), 0.9, "2 of 3 engines see 'disc' here; 1 agrees with 'sky'."),
     ],
 )
 def test_sentences__name_the_models_that_see_it(right_of: tuple[bool, ...], prob: float, first: str) -> None:

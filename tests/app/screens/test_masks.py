@@ -82,7 +82,7 @@ def test_outlined__shows_the_given_mask_alone(audited_masks: Audited) -> None:
 @pytest.mark.usefixtures("audited_masks")
 def test_audit__of_masks_says_about_how_long_it_takes() -> None:
     app = open_page("audit", "shapes")
-    assert any("**About 1 minute.** A U-Net trains" in one.value for one in app.markdown)
+    assert any("**About 1 minute.** The engine trains" in one.value for one in app.markdown)
 
 
 def test_masks__home_counts_what_still_waits(audited_masks: Audited) -> None:

@@ -17,11 +17,10 @@ from auditor.audits.plan import (
     start_audit,
     wait_for_audit,
 )
-from auditor.audits.usual_features import CHOSEN, choose_features
+from auditor.audits.usual_features import choose_features
 from auditor.audits.worker import features_for, run_audit, run_on_classes, train_engines, work_on_audit
 
 __all__ = [
-    "CHOSEN",
     "DEFAULT_BUDGET_S",
     "OVERNIGHT_S",
     "TRUNK",

@@ -25,8 +25,6 @@ from auditor.catalog.records import Dataset
 from auditor.ground.wording import plural
 from auditor.pictures import cache
 
-CHOSEN = "AUDITOR_BACKBONE"
-"""Variable of the environment: the backbone, or ``none``, of whoever runs this installation."""
 ROWS, CLASSES = 512, 16
 """Looked at: so many rows of the most frequent classes (few rows of each of a thousand would say nothing)."""
 SIDE = 96
@@ -66,8 +64,8 @@ def choose_features(
     Raises:
         AuditorError: as ``features.choose``.
     """
-    is_open = name is None and not os.environ.get(CHOSEN)
-    source = features.choose(name or os.environ.get(CHOSEN) or None, file, side=side, views=views)
+    is_open = name is None and not os.environ.get(features.CHOSEN)
+    source = features.choose(name or os.environ.get(features.CHOSEN) or None, file, side=side, views=views)
     if source is None:
         return None, features.WITHOUT if is_open else ""
     if not is_open or _place(source) != weights.INSTALLATION:

@@ -33,6 +33,8 @@ CHUNK = 128
 JOINED = 8_192
 """Rows that are put side by side in one step."""
 DEFAULT_VIEWS = 1
+CHOSEN = "AUDITOR_BACKBONE"
+"""Variable of the environment: the backbone, or ``none``, of whoever runs this installation."""
 NO_BACKBONE = "none"
 """Instead of a name: train on the images from scratch."""
 WITHOUT = (

@@ -91,7 +91,7 @@ def train_masks(
 
 
 def _columns(run: Run, config: MaskConfig) -> Tensor:
-    """(N, D, h, w) float16 what a pretrained network sees of every image, in a file that goes with the process."""
+    """Return (N, D, h, w) float16: what a pretrained network sees of every image, in a file that goes with it."""
     assert config.weights is not None
     network = Columns(config.network, config.weights, config.image_side).to(run.device)
     everything = torch.arange(run.data.num_samples, device=run.device)
@@ -107,7 +107,7 @@ def _columns(run: Run, config: MaskConfig) -> Tensor:
 
 
 def inputs(run: Run, index: Tensor, columns: Tensor | None) -> Tensor:
-    """What the network of a fold sees of the images at ``index``, on the device."""
+    """Return what the network of a fold sees of the images at ``index``, on the device."""
     return run.inputs(index) if columns is None else columns[index.cpu()].to(run.device).float()
 
 

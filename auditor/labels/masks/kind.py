@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from auditor.audits import CHOSEN
 from auditor.backbones import features, weights
 from auditor.bridges import engine_bridge
 from auditor.catalog.records import Audit, Dataset, NewReview, Sample
@@ -101,7 +100,8 @@ class Masks(Others):
         self, dataset: Dataset, engines: Sequence[str], options: Mapping[str, Mapping[str, Any]]
     ) -> dict[str, engine_bridge.Pretrained]:
         """Return the network of the installation, where the pictures are large enough for what it sees."""
-        if max(dataset.height, dataset.width) < LEAST_SIDE or os.environ.get(CHOSEN) == features.NO_BACKBONE:
+        is_none = os.environ.get(features.CHOSEN) == features.NO_BACKBONE
+        if is_none or max(dataset.height, dataset.width) < LEAST_SIDE:
             return {}
         found = next((one for one in weights.here() if one.place == weights.INSTALLATION), None)
         if found is None:

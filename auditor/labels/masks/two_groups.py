@@ -29,7 +29,7 @@ def says(seen_prob: NDArray[np.floating], given_prob: NDArray[np.floating]) -> t
 
 
 def score(area: int, ratio: float, confused: float) -> float:
-    """How much a region says against its given class.
+    """Return how much a region says against its given class.
 
     Args:
         area: in pixels.
@@ -42,7 +42,7 @@ def score(area: int, ratio: float, confused: float) -> float:
 def chances_wrong(
     scores: NDArray[np.float64], own: NDArray[np.float64], num_masks: int
 ) -> NDArray[np.float64]:
-    """(R,) how likely each region is wrong, by the scores of all of them.
+    """Return (R,) how likely each region is wrong, by the scores of all of them.
 
     It never falls as a score rises, and is 0 below the middle of the largest group. Fewer regions than masks, or
     than ``FEWEST``, are no group of errors: there the engine's ``own`` probabilities (R,) stand.

@@ -23,7 +23,7 @@ BOTH = f"{LITE0},timm:tf_efficientnet_lite2"
 
 @pytest.fixture(autouse=True)
 def nobody_chose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv(usual_features.CHOSEN, raising=False)
+    monkeypatch.delenv(features.CHOSEN, raising=False)
     for variable in ("TORCH_HOME", "HF_HOME"):  # nothing that somebody fetched
         monkeypatch.setenv(variable, str(tmp_path / "caches"))
 
@@ -92,12 +92,12 @@ def test_choose__digits_of_8_pixels_say_more_by_themselves(home: Path, tmp_path:
 
 
 def test_choose__what_was_set_or_named_is_not_measured(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(usual_features.CHOSEN, "none")
+    monkeypatch.setenv(features.CHOSEN, "none")
     assert usual_features.choose_features("no such dataset", None) == (None, "")
     named, why = usual_features.choose_features("no such dataset", LITE0)
     assert named == features.choose(LITE0)
     assert why == f"Features of {LITE0} at 224 px, 1 view an image."
-    monkeypatch.setenv(usual_features.CHOSEN, "timm:tf_efficientnet_lite2")
+    monkeypatch.setenv(features.CHOSEN, "timm:tf_efficientnet_lite2")
     set_by_name, _ = usual_features.choose_features("no such dataset", None)
     assert set_by_name is not None
     assert set_by_name.name == "timm:tf_efficientnet_lite2"

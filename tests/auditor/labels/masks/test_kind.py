@@ -14,6 +14,7 @@ from PIL import Image
 
 from auditor import jobs
 from auditor.api import open_dataset
+from auditor.backbones import features
 from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog import reading, scores
 from auditor.catalog.db import ask, session
@@ -23,7 +24,7 @@ from auditor.ground.errors import AuditFailedError, AuditorError, ExportRefusedE
 from auditor.ground.progress import Progress
 from auditor.ground.settings import settings
 from auditor.labels.masks import deciding, exporting, results
-from auditor.labels.masks.kind import KIND
+from auditor.labels.masks.kind import KIND, LEAST_SIDE
 from auditor.review import decisions, verifying
 from tests.masked import RIGHT, WRONG, Audited, disc_in
 
@@ -265,3 +266,18 @@ def test_most_doubted__is_a_region_of_one_given_class(audited_masks: Audited) ->
         given = np.asarray(results.given_masks(dataset)[row["sample_id"]])[part.pixels]
         assert {dataset.class_names[label] for label in given} == {part.given}
         assert part.suggested != part.given
+
+
+def test_pretrained__serves_large_pictures_unless_somebody_chose_otherwise(
+    audited_masks: Audited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(features.CHOSEN, raising=False)
+    small = audited_masks.dataset
+    large = replace(small, height=LEAST_SIDE, width=LEAST_SIDE)
+    found = KIND.pretrained(large, ["cross_entropy"], {})
+    assert found["cross_entropy"].network.startswith("timm:")
+    assert Path(str(found["cross_entropy"].weights)).is_file()
+    assert KIND.pretrained(small, ["cross_entropy"], {}) == {}
+    assert KIND.pretrained(large, ["cross_entropy"], {"cross_entropy": {"network": "resnet18"}}) == {}
+    monkeypatch.setenv(features.CHOSEN, features.NO_BACKBONE)
+    assert KIND.pretrained(large, ["cross_entropy"], {}) == {}

@@ -83,15 +83,15 @@ class MaskBench {
     const of = this.data.items.length;
     const how = Object.entries(this.data.decisions).map(([name, { words }]) => [this.data.items.filter(({ decision }) => decision === name).length, words]);
     const done = how.filter(([count]) => count).map(([count, words]) => `${count} ${words}`).join(", ");
+    const said = of > 1 ? `All ${of} suspects are checked` : of ? "The one suspect is checked" : "No mask is a suspect";
     const next = (id) => () => this.component.setTriggerValue("next", id);
     this.stage.replaceChildren(el("div", { class: "empty", "data-testid": "masks-end" }, [
-      el("p", { class: "mask-head", text: of ? `All ${of} suspects are checked` : "No mask is a suspect" }),
+      el("p", { class: "mask-head", text: said }),
       done ? el("p", { text: `${done}.` }) : null,
       el("div", { class: "row" }, this.data.next.map(({ id, text }, at) => el("button", { class: `action ${at ? "" : "primary"}`, text, onclick: next(id) }))),
     ]));
-    const { shown } = this.keymap;
-    this.actions.replaceChildren(...toolbar(this.box, [], [], of ? [actionButton("←", "Back", () => this.go(-1)), actionButton(shown.call(this.keymap, "undo"), "Undo", () => this.undo())] : []));
-    this.live.textContent = of ? "All suspects are checked" : "No mask is a suspect";
+    this.actions.replaceChildren(...(of ? [actionButton("←", "Back", () => this.go(-1)), actionButton(this.keymap.shown("undo"), "Undo", () => this.undo())] : []));
+    this.live.textContent = said;
   }
 
   draw() {
@@ -287,7 +287,7 @@ class MaskBench {
 
   async undo() {
     if (this.isSending) return;
-    const newest = this.item?.decision ? undefined : [...(this.said || []).keys()].pop();
+    const newest = !this.card || this.item?.decision ? undefined : [...(this.said || []).keys()].pop();
     if (newest !== undefined) {
       this.said.delete(newest);
       this.look(newest);

@@ -32,7 +32,7 @@ BEFORE = (EMBEDDING, MAP, START)
 OF_ANY, OF_A_ROW = 57.0, 0.0058
 """Seconds of a quick audit of classes on two cores (measured: 340 photos 65 s, 3,410 91 s, 50,000 small pictures
 349 s)."""
-OF_A_MASK = 0.45
+OF_A_MASK = 0.5
 """Seconds of a quick audit of masks on two cores, for each (measured: 90 of 96 px from scratch 50 s, of 240 px on
 columns 43 s)."""
 OF_PRESETS = {"quick": 1.0, "standard": 40 / 12, "paper": 100 / 12}

@@ -337,12 +337,12 @@ def page(report: dict[str, Any]) -> str:
     ]  # fmt: skip
     for name, level, here in levels(rows):
         for run in RUNS:
-            of_run = [row for row in here if row["run"] == run]
+            of_run = [row for row in here if row["run"] == run and "suspects" in row]
             counts = [
                 f"{sum(row[key] for row in of_run)}"
                 for key in ("images", "wrong", "suspects", "suspects_wrong")
             ]
-            if of_run and "suspects" in of_run[0]:
+            if of_run:
                 lines.append(f"| {name} | {level} | {run} | " + " | ".join(counts) + " |")
     lines += ["", "## By what was done to the mask (an audit's order)", ""]
     lines += ["| set | run | " + " | ".join(KINDS) + " |", "| --- | --- |" + " --- |" * len(KINDS)]

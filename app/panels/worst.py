@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from app.server import encoded_picture, outlined_picture
+from app.server import encoded_picture, lit_picture
 from app.session import readers, words
 from app.session.words import plain
 from auditor import kind
@@ -84,16 +84,18 @@ def draw_some(dataset: Dataset, count: int, *, labels: bool = True, start: float
 
 
 def _draw_masks(dataset: Dataset, audit: Audit, table: pd.DataFrame) -> None:
-    """Each with the outlines of the given mask and, where it differs, of the suggested one."""
-    weakest = table[["sample_id", "weakest_class"]]
+    """Each with its likeliest region in the light."""
+    labels_of = kind.of(dataset)
     with st.container(horizontal=True, gap="small", key=f"pictures_worst_{dataset.id}"):
-        for sample, name in weakest.itertuples(index=False):
-            st.image(
-                outlined_picture(dataset, int(sample), SIDE, suggested_by=audit.id),
-                caption=plain(f"unsure of {name}"),
-                alt=f"Sample {sample}: the outlines of its given and its suggested mask, weakest at {name}",
-                width="stretch",
-            )
+        for each in kind.plain_rows(table):
+            part = labels_of.most_doubted(dataset, audit, each)
+            if part is not None:
+                st.image(
+                    lit_picture(dataset, each["sample_id"], SIDE, part.pixels),
+                    caption=f":orange[{plain(part.given)}] → :blue[{plain(part.suggested)}]",
+                    alt=f"Sample {each['sample_id']}: a region given {part.given}, suggested {part.suggested}",
+                    width="stretch",
+                )
 
 
 def row(

@@ -1,7 +1,7 @@
 """HTTP beside Streamlit: pictures, pages of the queue, verdicts."""
 
 from app.server.gate import Gate
-from app.server.masks import GIVEN, OUTLINES, colour, colours_of, outlined_picture
+from app.server.masks import GIVEN, OUTLINES, colour, colours_of, lit_picture, outlined_picture
 from app.server.packed import Packed
 from app.server.pictures import encoded_picture
 from app.server.routes import ROUTES
@@ -15,5 +15,6 @@ __all__ = [
     "colour",
     "colours_of",
     "encoded_picture",
+    "lit_picture",
     "outlined_picture",
 ]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageEnhance
 
 from app.server import bodies, pictures
 from auditor.catalog import datasets, reading
@@ -57,6 +57,8 @@ VEIL, EDGE = (40, 46, 56, 64), (255, 255, 255, 255)
 GREY_SIDE, DARK, MOST_LIGHT = 256, 96, 4.0
 """Pixels of the picture that says how dark a region is, below which mean of 255 its close-up is brighter, and
 how many times at most."""
+CROPPED_SIDE, AROUND = 1024, 2.0
+"""Pixels of the picture that a region is cut out of, and how many times as wide as the region that part is."""
 DRAWN_SIDE = 720
 """Pixels that an outline is drawn at, at least."""
 MOST_ALPHA = 102
@@ -114,28 +116,45 @@ def _spotlight(dataset: Dataset, audit_id: int, sample: Sample, number: str) -> 
     return pixels
 
 
-def outlined_picture(
-    dataset: Dataset, sample_id: int, side: int, *, suggested_by: int | None = None
-) -> bytes:
+def outlined_picture(dataset: Dataset, sample_id: int, side: int) -> bytes:
     """The picture, ``side`` pixels large, with the outline of its given mask alone, for who judges it blind.
-
-    ``suggested_by``: an audit whose suggested outline is drawn too, where it is another one.
 
     Raises:
         NotFoundError: no such sample.
     """
+    picture, sample = _sized(dataset, sample_id, side)
+    given = _at(_inner(np.asarray(given_masks(dataset)[sample_id]), sample), picture.size)
+    picture.paste(COLOURS[GIVEN], (0, 0), Image.fromarray((_outline(given) * 255).astype(np.uint8)))
+    return cache.encoded(picture, cache.CLOSE)  # thin lines need the better quality
+
+
+def lit_picture(dataset: Dataset, sample_id: int, side: int, region: NDArray[np.bool_]) -> bytes:
+    """One region (S, S) and what is around it in the picture, ``side`` pixels square, brighter where it is dark.
+
+    Raises:
+        NotFoundError: no such sample.
+    """
+    picture, sample = _sized(dataset, sample_id, CROPPED_SIDE)
+    inside = Image.fromarray(_inner(region, sample)).resize(picture.size, Image.Resampling.NEAREST)
+    left, top, right, bottom = inside.getbbox() or (0, 0, *picture.size)
+    shorter = min(picture.size)
+    length = int(np.clip(AROUND * max(right - left, bottom - top), shorter / 3, shorter))
+    x, y = (
+        int(np.clip((first + last - length) / 2, 0, whole - length))
+        for first, last, whole in zip((left, top), (right, bottom), picture.size, strict=True)
+    )
+    box = (x, y, x + length, y + length)
+    square = picture.crop(box).resize((side, side))
+    square = ImageEnhance.Brightness(square).enhance(lights(square.convert("L"), (0, 0, 1, 1)))
+    lit = np.asarray(inside.crop(box).resize((side, side), Image.Resampling.NEAREST))
+    square.paste(EDGE[:3], (0, 0), Image.fromarray(((_near(lit, 2) & ~lit) * 255).astype(np.uint8)))
+    return cache.encoded(square, cache.CLOSE)
+
+
+def _sized(dataset: Dataset, sample_id: int, side: int) -> tuple[Image.Image, Sample]:
     sample = ask(datasets.sample, dataset.id, sample_id)
     picture = Image.open(io.BytesIO(pictures.encoded_picture(dataset.id, sample_id, side))).convert("RGB")
-    picture = picture.resize([round(side * one / max(picture.size)) for one in picture.size])
-    given = _at(_inner(np.asarray(given_masks(dataset)[sample_id]), sample), picture.size)
-    drawn = {GIVEN: _outline(given)}
-    if suggested_by is not None:
-        suggested = _inner(np.asarray(mask_verdicts(suggested_by).suggested[sample_id]), sample)
-        suggested = _at(suggested, picture.size)
-        drawn[SUGGESTED] = _near(_outline(suggested) & _near(given != suggested, 1), 1)
-    for name, lines in drawn.items():
-        picture.paste(COLOURS[name], (0, 0), Image.fromarray((lines * 255).astype(np.uint8)))
-    return cache.encoded(picture, cache.CLOSE)  # thin lines need the better quality
+    return picture.resize([round(side * one / max(picture.size)) for one in picture.size]), sample
 
 
 def _at(mask: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:

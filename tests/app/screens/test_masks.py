@@ -79,6 +79,19 @@ def test_outlined__shows_the_given_mask_alone(audited_masks: Audited) -> None:
     np.testing.assert_array_equal(orange, borders)
 
 
+def test_lit__shows_a_line_around_the_region_and_a_part_of_the_picture(audited_masks: Audited) -> None:
+    dataset = audited_masks.dataset
+    region = np.zeros((dataset.height, dataset.width), np.bool_)
+    region[4:9, 20:26] = True
+    shown = np.asarray(Image.open(io.BytesIO(masks.lit_picture(dataset, WRONG[0], 96, region)))).astype(int)
+    assert shown.shape == (96, 96, 3)
+    white = (shown > 255 - NEAR).all(-1)
+    rows, columns = np.flatnonzero(white.any(1)), np.flatnonzero(white.any(0))
+    # Six pixels of twelve, so that the region is half as wide as what is shown; the line is just outside of it.
+    assert columns[-1] - columns[0] == pytest.approx(48 + 3, abs=4)
+    assert rows[-1] - rows[0] == pytest.approx(40 + 3, abs=4)
+
+
 @pytest.mark.usefixtures("audited_masks")
 def test_audit__of_masks_says_about_how_long_it_takes() -> None:
     app = open_page("audit", "shapes")

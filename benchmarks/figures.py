@@ -19,6 +19,7 @@ import datetime
 import io
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -122,7 +123,15 @@ PARTS = {
         ),
         measures=ENGINES_ALONE,
     ),
-    **{name: _paper(name, f"{name}.json", f"{name}.md") for name in ("umn_tables", "s2e_spaces")},
+    "umn_tables": _paper("umn_tables", "umn_tables.json", "umn_tables.md"),
+    "s2e_spaces": Part(
+        ("s2e_spaces.json", "s2e_spaces.md"),
+        (
+            "benchmarks.papers.s2e_spaces --scale cpu",
+            "benchmarks.papers.s2e_spaces --scale cpu --problem cifar10 --noises 'pair 45 %' --rule-noises",
+        ),
+        measures=ENGINES_ALONE,
+    ),
     "l2b_family": Part(
         ("l2b_family.json", "l2b_family.md"),
         (
@@ -208,7 +217,7 @@ def measure(name: str, now: str) -> None:
     for command in part.commands:
         print(f"{name}: python -m {command}", flush=True)
         environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": str(ROOT)}
-        run = subprocess.run([sys.executable, "-m", *command.split()], cwd=ROOT, env=environment)
+        run = subprocess.run([sys.executable, "-m", *shlex.split(command)], cwd=ROOT, env=environment)
         if run.returncode:
             raise SystemExit(f"{name}: {command} failed; the same call goes on with it.")
     row = {

@@ -12,6 +12,7 @@ const MASK_ACTIONS = [
   { id: "undo", key: "z", text: "undo: the region before, or your last mask" },
 ];
 const MASK_FIXED = [["← →", "the mask before, the next one"], ["1 – 9", "bring the region with that number into view"], ["?", "this list"]];
+const MOST_ALIKE = 4; // pictures of one change at the end
 const MASK_LAYERS = ["given", "suggested", "doubt"];
 const CLOSE = 2; // sides of a region's box that its close-up shows
 const LEAST_CLOSE = 24; // and pixels, at least
@@ -78,20 +79,33 @@ class MaskBench {
   }
 
   // No suspect, or every one is decided: what was done, and what follows.
-  drawEnd() {
+  async drawEnd() {
     this.card = null;
     const of = this.data.items.length;
-    const how = Object.entries(this.data.decisions).map(([name, { words }]) => [this.data.items.filter(({ decision }) => decision === name).length, words]);
-    const done = how.filter(([count]) => count).map(([count, words]) => `${count} ${words}`).join(", ");
-    const said = of > 1 ? `All ${of} suspects are checked` : of ? "The one suspect is checked" : "No mask is a suspect";
+    const how = Object.entries(this.data.decisions).map(([name, { words }]) => [this.data.items.filter(({ decision }) => decision === name).length, name === "relabel" ? "changed" : words]);
+    const masks = how.filter(([count]) => count).map(([count, words]) => `${count} ${words}`).join(", ");
     const next = (id) => () => this.component.setTriggerValue("next", id);
-    this.stage.replaceChildren(el("div", { class: "empty", "data-testid": "masks-end" }, [
-      el("p", { class: "mask-head", text: said }),
-      done ? el("p", { text: `${done}.` }) : null,
-      el("div", { class: "row" }, this.data.next.map(({ id, text }, at) => el("button", { class: `action ${at ? "" : "primary"}`, text, onclick: next(id) }))),
-    ]));
+    const said = of > 1 ? `All ${of} suspects are checked` : of ? "The one suspect is checked" : "No mask is a suspect";
     this.actions.replaceChildren(...(of ? [actionButton("←", "Back", () => this.go(-1)), actionButton(this.keymap.shown("undo"), "Undo", () => this.undo())] : []));
     this.live.textContent = said;
+    const { regions } = of ? await this.server.post("mask-done", { audit: this.data.audit }) : { regions: [] };
+    if (this.card) return; // gone back meanwhile
+    const pairs = new Map();
+    for (const one of regions) {
+      const pair = `${one.given}-${one.becomes}`;
+      pairs.set(pair, [...(pairs.get(pair) || []), one]);
+    }
+    const groups = [...pairs.values()].sort((one, other) => other.length - one.length).map((alike) =>
+      el("div", { class: "changes" }, [
+        el("div", {}, [el("b", { text: `${alike.length} ` }), this.named(alike[0].given, "given"), el("span", { text: " → " }), this.named(alike[0].becomes, "suggested")]),
+        el("div", { class: "row" }, alike.slice(0, MOST_ALIKE).map(({ sample, number }) => el("img", { src: this.layerOf(sample, `close-${number}`), alt: `Sample ${sample}, region ${number}`, loading: "lazy" }))),
+      ]));
+    this.stage.replaceChildren(el("div", { class: "masks-end", "data-testid": "masks-end" }, [
+      el("p", { class: "mask-head", text: said }),
+      masks ? el("p", { text: `Masks: ${masks}. ${regions.length === 1 ? "1 region changes" : `${regions.length} regions change`}.` }) : null,
+      el("div", { class: "row" }, this.data.next.map(({ id, text }, at) => el("button", { class: `action ${at ? "" : "primary"}`, text, onclick: next(id) }))),
+      el("div", { class: "all-changes" }, groups),
+    ]));
   }
 
   draw() {
@@ -146,7 +160,7 @@ class MaskBench {
     this.stage.replaceChildren(el("div", { class: "judge", "data-testid": "mask", "data-sample": item.sample, "data-decision": item.decision || "" }, [
       el("div", {}, [el("div", { class: "pane" }, [over]), narrow ? null : el("div", { class: "row" }, layersOf), legend]),
       el("div", { class: "question" }, [
-        el("small", { text: [of > 1 ? `Region ${card.regions.indexOf(this.region) + 1} of ${of}` : "", `${this.data.items.length - count} of ${this.data.items.length} suspects left`, this.region && Math.max(card.light, this.region.light) > 1 ? "shown brighter" : ""].filter(Boolean).join(" · "), title: `Sample ${item.sample} · ${item.filepath}` }),
+        el("small", { text: [of > 1 ? `Region ${card.regions.indexOf(this.region) + 1} of ${of}` : "", `${this.data.items.length - count} of ${this.data.items.length} masks left`, this.region && Math.max(card.light, this.region.light) > 1 ? "shown brighter" : ""].filter(Boolean).join(" · "), title: `Sample ${item.sample} · ${item.filepath}` }),
         el("div", { class: "mask-head" }, of ? this.asked(names) : "No suspect region"),
         standing ? el("div", { class: "standing", text: standing }) : null,
         this.region ? el("div", { class: "chance", text: `${percent(this.region.doubt)} likely wrong` }) : null,

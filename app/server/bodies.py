@@ -110,6 +110,12 @@ class Undo(Body):
     reviewer: Text
 
 
+class Done(Body):
+    """What was decided on the masks of an audit."""
+
+    audit: Place
+
+
 class SeenVerdict(Verdict):
     """A verdict of the review bench."""
 

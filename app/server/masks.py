@@ -16,9 +16,10 @@ from auditor.catalog import datasets, reading
 from auditor.catalog.db import ask
 from auditor.catalog.records import Dataset, Sample
 from auditor.ground.errors import NotFoundError
-from auditor.ground.vocabulary import SEGMENTATION
+from auditor.ground.vocabulary import RELABEL, SEGMENTATION
 from auditor.labels.masks import (
     Region,
+    changed,
     classes_of,
     decide,
     given_masks,
@@ -50,6 +51,8 @@ OF_CLASSES = np.array(
 )
 """(256, 3) a colour for each class of a mask: hues a golden section apart, so that neighbours differ most, in three
 lights, so that like hues differ too; none is the red of doubt."""
+CLOSE, CLOSE_SIDE = "close-", 192
+"""Before the number of a region: that part of the picture, so many pixels square."""
 REGION = "region-"
 """Before the number of a region: a veil lies over all but that one."""
 VEIL, EDGE = (40, 46, 56, 64), (255, 255, 255, 255)
@@ -67,7 +70,8 @@ MOST_ALPHA = 102
 
 def layer(audit_id: int, sample_id: int, name: str) -> bytes:
     """A transparent PNG of the shape of the picture: outlines of the given classes, the given or the suggested
-    classes in their colours, doubt in red, or, of ``region-3``, a veil over all but that region.
+    classes in their colours, doubt in red, or, of ``region-3``, a veil over all but that region. ``close-3`` is
+    that region and what is around it in the picture.
 
     Raises:
         NotFoundError: no such audit, sample or layer.
@@ -75,6 +79,9 @@ def layer(audit_id: int, sample_id: int, name: str) -> bytes:
     dataset, sample = _sample(audit_id, sample_id)
     if name.startswith(REGION):
         return _png(_spotlight(dataset, audit_id, sample, name.removeprefix(REGION)))
+    if name.startswith(CLOSE):
+        region = _region(dataset, audit_id, sample, name.removeprefix(CLOSE))
+        return _png(np.asarray(_lit(dataset, sample_id, CLOSE_SIDE, region.pixels)))
     found = mask_verdicts(audit_id)
     given = _inner(np.asarray(given_masks(dataset)[sample_id]), sample)
     if name == DOUBT:
@@ -104,16 +111,20 @@ def _png(pixels: NDArray[np.uint8]) -> bytes:
 
 def _spotlight(dataset: Dataset, audit_id: int, sample: Sample, number: str) -> NDArray[np.uint8]:
     """(H, W, 4) a white line around one region and a veil beyond it."""
-    regions = {str(one.number): one for one in regions_of(dataset, audit_id, sample.sample_id)}
-    if number not in regions:
-        raise NotFoundError(f"Sample {sample.sample_id} has no region {number!r}; it has {len(regions)}.")
-    inside = _inner(regions[number].pixels, sample)
+    inside = _inner(_region(dataset, audit_id, sample, number).pixels, sample)
     inside = _larger(inside, max(1, -(-DRAWN_SIDE // max(inside.shape))))
     edge = _near(inside, 2) & ~inside
     pixels = np.zeros((*inside.shape, 4), np.uint8)
     pixels[~inside] = VEIL
     pixels[edge] = EDGE
     return pixels
+
+
+def _region(dataset: Dataset, audit_id: int, sample: Sample, number: str) -> Region:
+    regions = {str(one.number): one for one in regions_of(dataset, audit_id, sample.sample_id)}
+    if number not in regions:
+        raise NotFoundError(f"Sample {sample.sample_id} has no region {number!r}; it has {len(regions)}.")
+    return regions[number]
 
 
 def outlined_picture(dataset: Dataset, sample_id: int, side: int) -> bytes:
@@ -134,6 +145,10 @@ def lit_picture(dataset: Dataset, sample_id: int, side: int, region: NDArray[np.
     Raises:
         NotFoundError: no such sample.
     """
+    return cache.encoded(_lit(dataset, sample_id, side, region), cache.CLOSE)
+
+
+def _lit(dataset: Dataset, sample_id: int, side: int, region: NDArray[np.bool_]) -> Image.Image:
     picture, sample = _sized(dataset, sample_id, CROPPED_SIDE)
     inside = Image.fromarray(_inner(region, sample)).resize(picture.size, Image.Resampling.NEAREST)
     left, top, right, bottom = inside.getbbox() or (0, 0, *picture.size)
@@ -148,7 +163,7 @@ def lit_picture(dataset: Dataset, sample_id: int, side: int, region: NDArray[np.
     square = ImageEnhance.Brightness(square).enhance(lights(square.convert("L"), (0, 0, 1, 1)))
     lit = np.asarray(inside.crop(box).resize((side, side), Image.Resampling.NEAREST))
     square.paste(EDGE[:3], (0, 0), Image.fromarray(((_near(lit, 2) & ~lit) * 255).astype(np.uint8)))
-    return cache.encoded(square, cache.CLOSE)
+    return square
 
 
 def _sized(dataset: Dataset, sample_id: int, side: int) -> tuple[Image.Image, Sample]:
@@ -198,6 +213,19 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
         "reviewer": None if row is None else row.reviewer,
         "taken": classes_of(row.labels or []) if row is not None and is_of_this else None,
     }
+
+
+def done(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The regions that the decisions on an audit's masks change: sample, number, class before and class after."""
+    body = schema.read(bodies.Done, payload)
+    dataset = reading.dataset_of_audit(body.audit)
+    rows = [
+        {"sample": sample, "number": one.number, "given": one.given, "becomes": one.suggested}
+        for sample, row in decisions.outcomes(dataset.id).items()
+        if row.audit_id == body.audit and row.decision == RELABEL
+        for one in changed(dataset, body.audit, sample, row.labels or [])
+    ]
+    return {"regions": rows}
 
 
 def lights(grey: Image.Image, box: Sequence[float]) -> float:

@@ -169,6 +169,7 @@ ROUTES = [
     Route("/bench/mask/{audit:int}/{sample:int}/{layer:str}.png", _binary(_mask_layer)),
     Route("/bench/mask-card", _json(masks.card), methods=["POST"]),
     Route("/bench/mask-verdict", _json(masks.record, REVIEWER), methods=["POST"]),
+    Route("/bench/mask-done", _json(masks.done), methods=["POST"]),
     Route("/bench/mask-undo", _json(masks.undo, REVIEWER), methods=["POST"]),
     Route("/bench/file/{job:int}", _file),
     Route("/bench/queue", _json(bench.queue, REVIEWER), methods=["POST"]),

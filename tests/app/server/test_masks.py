@@ -144,3 +144,15 @@ def test_lights__a_dark_part_is_made_brighter_and_no_other() -> None:
     assert masks.lights(picture, (0.25, 0, 0.5, 1)) == 2
     assert masks.lights(picture, (0, 0, 0.25, 0.5)) == masks.MOST_LIGHT
     assert masks.lights(picture, (0, 0, 0, 0)) == masks.MOST_LIGHT, "the smallest part is a pixel"
+
+
+def test_done__lists_the_regions_that_decisions_change_and_close_shows_one(audited_masks: Audited) -> None:
+    audit = {"audit": audited_masks.audit_id}
+    assert masks.done(audit) == {"regions": []}
+    assert verdict(audited_masks, "relabel", [1])["decision"] == "relabel"
+    (found,) = masks.done(audit)["regions"]
+    assert (found["number"], found["given"], found["becomes"]) == (1, 0, 1)
+    shown = Image.open(io.BytesIO(masks.layer(audited_masks.audit_id, found["sample"], "close-1")))
+    assert shown.size == (masks.CLOSE_SIDE, masks.CLOSE_SIDE)
+    with pytest.raises(NotFoundError, match="has no region '7'"):
+        masks.layer(audited_masks.audit_id, found["sample"], "close-7")

@@ -124,10 +124,12 @@ def reading(dataset: Dataset, columns: Mapping[str, Mapping[str, str]]) -> str:
     checked = known.right | known.wrong
     drawn = sum(outcomes[sample].kind == BLIND for sample in checked)
     at_random = "all" if drawn == len(checked) else f"{drawn:,} of them"
+    alone = [text for name, text in columns[RIGHT_DOUBTED].items() if name != TOGETHER]
+    alone.sort(key=lambda text: int(text.split()[0].replace(",", "")))
     said = (
         f"People checked {words.plural(len(checked), 'label')}, {at_random} drawn at random. Together the "
         f"engines doubt **{columns[WRONG_DOUBTED][TOGETHER]}** wrong ones and, in error, "
-        f"**{columns[RIGHT_DOUBTED][TOGETHER]}** right ones."
+        f"**{columns[RIGHT_DOUBTED][TOGETHER]}** right ones; one engine alone {alone[0].split()[0]} to {alone[-1]}."
     )
     return said if 2 * drawn >= len(checked) else f"{said} Most were suspects, so all engines doubt many."
 

@@ -181,6 +181,7 @@ def judge(
     actions: list[dict[str, Any]],
     finished: str,
     last: dict[str, Any] | bool | None,
+    total: int | None = None,
     next_steps: Mapping[str, str] | None = None,
     audit_id: int | None = None,
     chart: dict[str, Any] | None = None,
@@ -194,7 +195,8 @@ def judge(
         key: unique on the page.
         connection: how to reach our routes.
         reviewer: who answers.
-        items: what is asked, in this order: ``sample``, ``draw`` of a random sample, ``path``, ``question``,
+        items: what is asked, in this order: ``sample``, ``draw`` of a random sample, ``path``, ``question`` and the
+            ``label`` above it, whether it is an ``other`` than those that ``left`` counts,
             ``layers`` (paths of transparent pictures over it) with its ``shape`` (width, height) in pixels,
             ``sides`` (kind, title, note, value), ``number`` to begin with where one can be typed, ``suggested``
             number, ``alike`` (kind, title, samples with texts); of sets of classes ``chips`` (name, doubt: missing,
@@ -205,6 +207,7 @@ def judge(
             the list of keys, ``tone``.
         finished: what is shown there when nothing is left.
         last: the answer that can be taken back, if any: of random samples its ``draw`` and ``sample``.
+        total: how many there are, the answered ones too; None: that is not told.
         next_steps: buttons of that moment, the one to press first: what it says by what ``on_next`` is told.
         audit_id: whose suspects they are; None: of random samples, which are judged without a suggestion.
         chart: of numbers, what is drawn beside them: ``name``, ``sentence``, ``points`` (sample, given, predicted,
@@ -222,6 +225,7 @@ def judge(
             "reviewer": reviewer,
             "items": items,
             "left": left,
+            "total": total,
             "noun": noun,
             "actions": actions,
             "finished": finished,

@@ -65,6 +65,7 @@ class Judge {
     const isLarge = ({ tone }) => ["keep", "relabel"].includes(tone);
     const answer = (one) => this.button(one.id, named[one.id] || one.button, () => this.answer(one.id), isLarge(one) ? `${one.tone} large` : one.tone);
     this.actions.replaceChildren(...toolbar(this.box, answers.filter(isLarge).map(answer), answers.filter((one) => !isLarge(one)).map(answer), [
+      this.place ? el("span", { class: "turn", text: this.place, "data-testid": "place" }) : null,
       ...(this.canMove ? [actionButton("←", "Back", () => this.go(-1), "", { "data-action": "back" }), actionButton("→", "Next", () => this.go(1), "", { "data-action": "next" })] : []),
       actionButton(this.keymap.shown("undo"), "Undo", () => this.undo(), "", { title: "Undo your last answer", "data-action": "undo", disabled: !this.last }),
       actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys", "data-action": "keys" }),
@@ -111,7 +112,9 @@ class Judge {
       return;
     }
     const answer = [
-      item.question && item.alike ? el("div", { class: "mask-head", text: item.question }) : null,
+      item.question && item.alike ? el("div", {}, [
+        item.label ? el("small", { text: item.label }) : null, el("div", { class: "mask-head", text: item.question }),
+      ].filter(Boolean)) : null,
       item.sides ? el("div", { class: "sides" }, item.sides.map((one) => this.side(one))) : null,
       item.chips ? this.chips(item) : null,
       "number" in item ? this.form(item.number) : null,
@@ -132,13 +135,22 @@ class Judge {
     ].filter(Boolean)));
     // Who types one number after the other stays in the field; beside a suggestion keys come next.
     if (wasTyping && !item.sides) this.field?.focus();
-    this.live.textContent = `Sample ${item.sample}. ${item.question || ""}`;
+    this.live.textContent = `Sample ${item.sample}. ${item.label || ""} ${item.question || ""}`;
     for (const next of this.items.slice(1, 4)) new Image().src = this.server.image(next.sample, paneSide());
   }
 
-  // How many are left, these and those that follow.
+  // How many are left, these and those that follow; those that are no suspects are not counted.
   get open() {
-    return this.data.left - this.data.items.length + this.items.length;
+    const counted = (items) => items.filter(({ other }) => !other).length;
+    return this.data.left - counted(this.data.items) + counted(this.items);
+  }
+
+  // "1 of 8": which of the suspects is in view.
+  get place() {
+    const { item, data: { items, total } } = this;
+    if (!total || !item || item.other) return "";
+    const here = items.filter((one) => !one.other && !this.done.has(nameOf(one)));
+    return `${total - this.open + 1 + here.indexOf(item)} of ${total.toLocaleString("en")}`;
   }
 
   // What follows when they are all answered, the one to do first before the others.

@@ -31,10 +31,15 @@ SECONDS = 3
 """Of a person for one class, as the offer reckons; for a mask or a number nobody measured it."""
 
 
-def offer(dataset: Dataset, choose_purpose: Callable[[int], str] | None = None) -> None:
+def offer(
+    dataset: Dataset,
+    choose_purpose: Callable[[int], str] | None = None,
+    usual_tolerance: float | None = None,
+) -> None:
     """The first draw: pictures of the set, how many to look at, and beside it what so many tell.
 
-    Nothing where every label was drawn. ``choose_purpose`` asks for the purpose of a draw of that size.
+    Nothing where every label was drawn. ``choose_purpose`` asks for the purpose of a draw of that size;
+    ``usual_tolerance`` of numbers stands there until a draw has one.
     """
     most = drawing.num_left(dataset.id)
     if not most:
@@ -49,7 +54,7 @@ def offer(dataset: Dataset, choose_purpose: Callable[[int], str] | None = None) 
             _examples(dataset)
         form, buys = st.columns(2, gap="large")
         with form:
-            size, tolerance = _ask(dataset, most)
+            size, tolerance = _ask(dataset, most, usual_tolerance)
             is_started = st.button("Start", type="primary", key="verify_draw", width=220)
             if dataset.task == CLASSIFICATION:
                 minutes = plural(max(1, round(SECONDS * size / 60)), "minute")
@@ -89,7 +94,7 @@ def _examples(dataset: Dataset) -> None:
             )
 
 
-def _ask(dataset: Dataset, most: int) -> tuple[int, float | None]:
+def _ask(dataset: Dataset, most: int, usual_tolerance: float | None) -> tuple[int, float | None]:
     """Samples to check, and of numbers the tolerance."""
     size = st.number_input(
         "Pictures to check",
@@ -103,16 +108,18 @@ def _ask(dataset: Dataset, most: int) -> tuple[int, float | None]:
     )
     tolerance = None
     if kind.of(dataset).needs_tolerance:
+        known = drawing.tolerance_of(dataset.id)
         tolerance = st.number_input(
             "Tolerance",
             0.0,
-            value=drawing.tolerance_of(dataset.id),
+            value=usual_tolerance if known is None else known,
             format="%.6g",
             placeholder="for example 0.5",
             key="verify_tolerance",
             width=220,
-            help="A given number is wrong where it is farther than this from the one that you see. All samples "
-            "of a dataset have the same.",
+            help="A given number is wrong where it is farther than this from the one that you see. At first it is "
+            "how near suggestions usually come: half the width of the likely range. All samples of a dataset have "
+            "the same.",
         )
     return int(size), tolerance
 
@@ -125,7 +132,7 @@ def ask(dataset: Dataset, audit: Audit, judge: Callable[[], None]) -> None:
     else:
         known(dataset, audit)
         judge()  # the last verdict can be taken back
-        offer(dataset)
+        offer(dataset, usual_tolerance=audit.summary.half_width)
 
 
 def known(dataset: Dataset, audit: Audit) -> None:

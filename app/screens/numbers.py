@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import streamlit as st
+from numpy.typing import NDArray
 
 from app import components
 from app.panels import downloads, fiftyone, judging, random_looks, worst
@@ -19,7 +20,7 @@ from auditor.catalog import scores
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.numbers import figure, number_text, unit_of, without_unit
-from auditor.ground.vocabulary import DECISIONS, KEEP
+from auditor.ground.vocabulary import DECISIONS, KEEP, RELABEL
 from auditor.labels.numbers import KIND, nearest_examples, suggested_numbers
 from auditor.results import statements
 from auditor.review import blind, drawing
@@ -33,6 +34,8 @@ ALIKE = 4
 """Samples beside each number to compare with."""
 ALONG = 8
 """Trusted samples from the lowest to the highest number."""
+OUTCOMES = {name: one.words for name, one in DECISIONS.items()} | {RELABEL: "changed"}
+"""What became of a suspect, by its decision."""
 HEADS = {
     "sample_id": "sample",
     "filepath": "picture",
@@ -42,7 +45,9 @@ HEADS = {
 }
 """What the columns of checked numbers are called."""
 BENCH, PICKED, VIEW = "numbers_bench", "numbers_picked", "numbers_view"
-SUSPECTS, SAMPLE, DONE = "Suspects", state.RANDOM_SAMPLE, "Checked"
+GOES_ON = "numbers_goes_on"
+"""The audit beyond whose suspects somebody goes on."""
+SUSPECTS, SAMPLE, DONE, OTHERS = "Suspects", state.RANDOM_SAMPLE, "Checked", "others"
 
 
 def listed(dataset: Dataset, audit: Audit, top: int) -> pd.DataFrame:
@@ -57,15 +62,23 @@ def in_unit(dataset: Dataset, number: str) -> str:
 
 def trusted(dataset: Dataset, audit: Audit, sample_id: int, number: float, kind: str) -> dict[str, Any]:
     """Trusted samples with about this number, to compare with."""
-    found = nearest_examples(
-        readers.given_numbers(dataset), readers.score_table(audit), number, ALIKE, sample_id
-    )
-    samples = [(one, number_text(given)) for one, given in found]
-    return {
-        "kind": kind,
-        "title": f"Not in doubt, nearest to {in_unit(dataset, figure(number))}",
-        "samples": samples,
-    }
+    given, table = readers.given_numbers(dataset), readers.score_table(audit)
+    found = nearest_examples(given, table, number, ALIKE, sample_id)
+    samples = [(one, number_text(value)) for one, value in found]
+    others = trusted_samples(given, table, {sample_id})
+    title = f"Not in doubt, nearest to {in_unit(dataset, figure(number))}"
+    if len(others) and not given[others].min() <= number <= given[others].max():
+        bound, end = ("low", "lowest") if number < given[others].min() else ("high", "highest")
+        title = f"None as {bound} as {in_unit(dataset, figure(number))}: the {end} not in doubt"
+    return {"kind": kind, "title": title, "samples": samples}
+
+
+def trusted_samples(
+    given: NDArray[np.float64], table: pd.DataFrame, apart_from: Collection[int]
+) -> NDArray[np.int64]:
+    """Samples with a number that are no suspects, without those of ``apart_from``."""
+    rows = table.sample_id.to_numpy()[~table.is_label_issue.to_numpy(dtype=bool)]
+    return rows[np.isfinite(given[rows]) & ~np.isin(rows, list(apart_from))]
 
 
 def asked(dataset: Dataset, audit: Audit, row: dict[Hashable, Any]) -> dict[str, Any]:
@@ -77,18 +90,20 @@ def asked(dataset: Dataset, audit: Audit, row: dict[Hashable, Any]) -> dict[str,
     return {
         "sample": sample,
         "path": row["filepath"],
-        "question": f"Is {name} {number_text(given)} or {in_unit(dataset, figure(suggested))}?",
+        "label": name,
+        "question": f"Is {number_text(given)} right, or {in_unit(dataset, figure(suggested))}?",
+        "other": not row["is_label_issue"] or not pd.isna(row["decision"]),
         "sides": [
             {
                 "kind": "given",
-                "title": f"Given {name}",
+                "title": "Given",
                 "note": f"{figure(abs(given - suggested))} {side} the suggestion",
                 "value": in_unit(dataset, number_text(given)),
             },
             {
                 "kind": "suggested",
-                "title": f"Suggested {name}",
-                "note": f"the right {name} is likely {low} to {high}",
+                "title": "Suggested",
+                "note": f"likely {low} to {high}",
                 "value": in_unit(dataset, figure(suggested)),
             },
         ],
@@ -103,10 +118,8 @@ def asked(dataset: Dataset, audit: Audit, row: dict[Hashable, Any]) -> dict[str,
 
 def along_the_scale(dataset: Dataset, audit: Audit, apart_from: Collection[int] = ()) -> dict[str, Any]:
     """Trusted samples from the lowest to the highest given number, none of ``apart_from``, to compare with."""
-    table = readers.score_table(audit)
-    rows = table.sample_id.to_numpy()[~table.is_label_issue.to_numpy(dtype=bool)]
     given = readers.given_numbers(dataset)
-    rows = rows[np.isfinite(given[rows]) & ~np.isin(rows, list(apart_from))]
+    rows = trusted_samples(given, readers.score_table(audit), apart_from)
     places = np.linspace(given[rows].min(), given[rows].max(), ALONG) if len(rows) else np.empty(0)
     found = dict.fromkeys(int(rows[np.abs(given[rows] - one).argmin()]) for one in places)
     samples = [(one, number_text(float(given[one]))) for one in found]
@@ -149,7 +162,9 @@ def pick(dataset: Dataset) -> None:
 def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
     """The most suspicious numbers that nobody has decided on, beside all of them against what is predicted."""
     page = listed(dataset, audit, MOST_LISTED)
-    waiting = page[page.decision.isna()]
+    suspects = page[page.is_label_issue]
+    goes_on = st.session_state.get(GOES_ON) == audit.id
+    waiting = (page if goes_on else suspects).query("decision.isna()")
     owner, picked = st.session_state.get(PICKED, (None, None))
     first = picked if owner == dataset.id else state.asked_sample(dataset)
     if first is not None:
@@ -161,18 +176,32 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
         connection=readers.connection(dataset),
         reviewer=reviewer,
         items=[asked(dataset, audit, row) for row in rows],
-        left=int(waiting.is_label_issue.sum()),
+        left=int(suspects.decision.isna().sum()),
+        total=len(suspects),
         noun="suspect",
         actions=judging.ON_NUMBER,
-        finished="Every number of this list is checked. A random sample says how many are still wrong.",
-        next_steps=next_steps(dataset),
-        last=len(waiting) < len(page),
+        finished="Every number of this list is checked." if goes_on else finished(suspects),
+        next_steps=next_steps(dataset) | ({} if goes_on else {OTHERS: "Check the next ones"}),
+        last=bool(page.decision.notna().any()),
         audit_id=audit.id,
         chart=chart_of(dataset, audit, page[page.decision.notna()]),
         unit=unit_of(dataset.class_names[0]),
         on_point=partial(pick, dataset),
-        on_next=lambda: go_on(st.session_state[BENCH]["next"]),
+        on_next=partial(go_on, audit),
     )
+
+
+def finished(suspects: pd.DataFrame) -> str:
+    """Return what the end of the suspects says: how many they were and, once all are checked, how that ended."""
+    if suspects.empty:
+        return "No number is a suspect."
+    said = (
+        f"All {len(suspects):,} suspects are checked" if len(suspects) > 1 else "The one suspect is checked"
+    )
+    if suspects.decision.isna().any():
+        return f"{said}."
+    counts = suspects.decision.map(OUTCOMES).value_counts()
+    return f"{said}: {', '.join(f'{count:,} {outcome}' for outcome, count in counts.items())}."
 
 
 def next_steps(dataset: Dataset) -> dict[str, str]:
@@ -182,9 +211,13 @@ def next_steps(dataset: Dataset) -> dict[str, str]:
     return dict(reversed(steps.items())) if is_known else steps
 
 
-def go_on(view: str) -> None:
-    """Turn to another view of this screen."""
-    st.session_state[VIEW] = view
+def go_on(audit: Audit) -> None:
+    """Turn to what was chosen at the end: another view of this screen, or numbers that are less suspicious."""
+    chosen = st.session_state[BENCH]["next"]
+    if chosen == OTHERS:
+        st.session_state[GOES_ON] = audit.id
+    else:
+        st.session_state[VIEW] = chosen
 
 
 def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:

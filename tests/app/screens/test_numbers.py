@@ -52,11 +52,14 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
 
     item = asked_of(app)["items"][0]
     given, suggested = (side["value"] for side in item["sides"])
-    assert item["question"] == f"Is age {given.split()[0]} or {suggested}?"
+    assert (item["label"], item["question"]) == ("age", f"Is {given.split()[0]} right, or {suggested}?")
     low, high = (f"{worst.iloc[0][bound]:.10g}" for bound in ("suggested_low", "suggested_high"))
-    assert item["sides"][1]["note"] == f"the right age is likely {low} to {high}"
-    assert [one["id"] for one in asked_of(app)["next"]] == ["Random sample", "Checked"]
+    assert item["sides"][1]["note"] == f"likely {low} to {high}"
+    assert [one["id"] for one in asked_of(app)["next"]] == ["Random sample", "Checked", "others"]
+    assert (asked_of(app)["left"], asked_of(app)["total"], len(asked_of(app)["items"])) == (4, 4, 4)
     assert item["alike"][1]["title"] == f"Not in doubt, nearest to {suggested}"
+    far = {one["alike"][0]["title"] for one in asked_of(app)["items"] if one["number"] > 2 * NUM}
+    assert all(title.startswith("None as high as ") for title in far)
     drawn = asked_of(app)["chart"]["points"]
     assert len(drawn) == NUM
     assert {sample for sample, *_, is_suspect in drawn if is_suspect} >= set(WRONG)
@@ -70,6 +73,13 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
     assert decisions.outcomes(dataset.id)[int(worst.sample_id[1])].number == 12.5
     answer("Exclude")
     assert set(decisions.outcomes(dataset.id)) == set(WRONG)
+    answer("keep")
+    assert asked_of(app)["items"] == [], "nobody goes on beyond the suspects without choosing it"
+    assert asked_of(app)["finished"] == "All 4 suspects are checked: 2 changed, 1 excluded, 1 kept."
+    app.session_state["numbers_goes_on"] = audit.id
+    app.run()
+    assert {item["other"] for item in asked_of(app)["items"]} == {True}
+    masks.undo({"audit": audit.id, "reviewer": "ada"})
     assert masks.undo({"audit": audit.id, "reviewer": "ada"}) == {"sample": int(worst.sample_id[2])}
     app.run()
     assert asked_of(app)["items"][0]["sample"] == int(worst.sample_id[2])
@@ -81,6 +91,7 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
 
     app.radio[0].set_value("Random sample").run()
     app.number_input[0].set_value(3)
+    assert app.number_input[1].value == audit.summary.half_width
     app.number_input[1].set_value(0.5)
     assert [one.value for one in app.header] == ["How many numbers are wrong?"]
     press(app, "Start")

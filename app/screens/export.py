@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import pandas as pd
@@ -62,23 +63,27 @@ def told(summary: ExportSummary) -> tuple[str, str]:
     """Return how many labels change, and how, in a line that names no zero."""
     if summary.num_keep == summary.num_rows:
         return "No", f"label changes: all {summary.num_rows:,} stay as they are."
-    what = {"relabeled": summary.num_relabel, "excluded": summary.num_exclude}
+    changed = summary.num_rows - summary.num_keep
+    what = {"relabeled": summary.num_relabel, "excluded": summary.num_exclude} if summary.num_exclude else {}
     how = {
         "by people": summary.num_by_people,
         "by the audit alone": summary.num_automatic,
+        "by a change of classes": changed - summary.num_by_people - summary.num_automatic,
     }
-    changed = summary.num_rows - summary.num_keep
-    parts = [_told_of(what, changed), _told_of(how, changed)]
-    between = " · " if any(any(sign.isdigit() for sign in part) for part in parts) else " "
+    counts = [_told_of(what), _told_of(how)]
+    if changed in how.values():
+        (by,) = (name for name, number in how.items() if number)
+        counts, end = counts[:1], f", {by}" if changed == 1 else f", all {by}"
+    else:
+        end = ""
+    said = " · ".join(filter(None, counts))
     many = f"of {words.plural(summary.num_rows, 'label')} {'changes' if changed == 1 else 'change'}"
-    return f"{changed:,}", f"{many}: {between.join(parts)}."
+    return f"{changed:,}", f"{many}{said and ': '}{said}{end}."
 
 
-def _told_of(counts: Mapping[str, int], total: int) -> str:
-    """``3 relabeled, 2 excluded``; without its number where one is all."""
-    return ", ".join(
-        name if number == total else f"{number:,} {name}" for name, number in counts.items() if number
-    )
+def _told_of(counts: Mapping[str, int]) -> str:
+    """``3 relabeled, 2 excluded``."""
+    return ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
 
 
 def show_shares(dataset: Dataset, summary: ExportSummary) -> None:
@@ -126,10 +131,10 @@ def show_changes(
             dataset.name, policy=policy, max_fdr=None, audit_id=audit_id, rows=READ
         )
     with first:
-        if policy == "reviewed" and not rows.empty:
-            show_shares(dataset, summary)
-        else:
+        if rows.empty:
             state.headline("export_changes", *told(summary))
+        else:
+            show_shares(dataset, summary)
     if rows.empty:
         st.caption("Changes come from what people decide on suspects, or with the second choice above.")
         page, says = ("suspects", "Review the suspects") if audit_id else ("audit", "Go to Audit")
@@ -152,25 +157,45 @@ def show_changes(
             for name in ("sample_id", "filepath", "given_label", "cleaned_label", "action")
             if name in rows
         ]
-        rest = [name for name in rows.columns if name not in leading]
+        # The source's own columns of these are in the file; here they would say the same twice.
+        leading_or_same = {*leading, dataset.path_column, dataset.label_column}
+        rest = [name for name in rows.columns if name not in leading_or_same]
         right.dataframe(
             rows[leading + rest].astype(str), hide_index=True, height="auto" if len(rows) < 9 else 320
         )
 
 
 def draw_cards(dataset: Dataset, summary: ExportSummary, rows: pd.DataFrame) -> None:
-    """The changes as cards, the most frequent first: the label before, the label after, and their pictures."""
-    with st.container(key="export_cards"):
-        for place, (before, after, number) in enumerate(summary.pairs[:CARDS]):
+    """The changes as cards; those that nobody looked at stand apart, below."""
+    alone = summary.automatic_pairs
+    if not alone:
+        _draw_cards(dataset, "export_cards", summary.pairs, rows)
+        return
+    by_people = Counter({(before, after): number for before, after, number in summary.pairs})
+    by_people.subtract({(before, after): number for before, after, number in alone})
+    pairs = [(before, after, number) for (before, after), number in by_people.most_common() if number]
+    is_alone = rows.review_decision.fillna("").eq("") & (rows.cleaned_label == rows.suggested_label)
+    if changed := summary.num_rows - summary.num_keep - summary.num_automatic:
+        st.subheader(f"{words.count(changed)} that people decided", anchor=False)
+        _draw_cards(dataset, "export_cards", pairs, rows[~is_alone])
+    st.subheader(f"{words.count(summary.num_automatic)} that nobody looked at", anchor=False)
+    _draw_cards(dataset, "export_cards_alone", alone, rows[is_alone])
+
+
+def _draw_cards(
+    dataset: Dataset, key: str, pairs: Sequence[tuple[str, str, int]], rows: pd.DataFrame
+) -> None:
+    """Cards of pairs, the most frequent first: the label before, the label after, and their pictures."""
+    with st.container(key=key):
+        for place, (before, after, number) in enumerate(pairs[:CARDS]):
             chosen = rows.sample_id[(rows.given_label == before) & (rows.cleaned_label == after)]
-            now = f":blue[{plain(after)}]" if after else "excluded"
-            with st.container(border=True, key=f"export_card_{place}"):
-                st.markdown(f"**{words.count(number)}** :orange[{plain(before)}] → {now}")
-                with st.container(horizontal=True, key=f"pictures_small_export_{place}"):
+            with st.container(border=True, key=f"{key}_{place}"):
+                st.markdown(f"**{words.count(number)}** :orange[{plain(before)}] → :blue[{plain(after)}]")
+                with st.container(horizontal=True, key=f"pictures_small_{key}_{place}"):
                     for sample in chosen.astype(int).head(PICTURES):
                         st.image(
                             encoded_picture(dataset.id, sample, SIDE),
-                            alt=f"Sample {sample}: {before}, then {after or 'excluded'}",
+                            alt=f"Sample {sample}: {before}, then {after}",
                             width="stretch",
                         )
 

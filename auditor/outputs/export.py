@@ -86,6 +86,8 @@ class ExportSummary:
     """Labels on which people differ; they stay as they are."""
     pairs: list[tuple[str, str, int]]
     """(given, cleaned, count) of the relabels, the most frequent first."""
+    automatic_pairs: list[tuple[str, str, int]]
+    """Those of ``pairs`` that only the promise of ``--policy auto`` carries."""
     sentence: str
 
 
@@ -659,6 +661,7 @@ class _Counts:
         self._automatic = automatic
         self._actions: Counter[str] = Counter()
         self._pairs: Counter[tuple[str, str]] = Counter()
+        self._automatic_pairs: Counter[tuple[str, str]] = Counter()
         self._by_people = self._by_classes = self._disputed = 0
         self._conflicts: list[str] = []
 
@@ -672,6 +675,8 @@ class _Counts:
             self._by_people += 1
         elif row["action"] == RELABEL and (row["review_decision"] or not self._automatic[row["sample_id"]]):
             self._by_classes += 1
+        elif row["action"] == RELABEL:
+            self._automatic_pairs[row["given_label"], row["cleaned_label"]] += 1
 
     def add_conflict(self, row: dict[str, Any], label: str | None) -> bool:
         """Take one row whose label somebody changed at the source after the import; it stays as it is there.
@@ -720,9 +725,12 @@ class _Counts:
             )
         if sources.audit is None:
             sentence += " No audit has finished yet, so scores are empty."
-        pairs = [(given, cleaned, count) for (given, cleaned), count in self._pairs.most_common()]
+        pairs, alone = (
+            [(given, cleaned, count) for (given, cleaned), count in counted.most_common()]
+            for counted in (self._pairs, self._automatic_pairs)
+        )
         total = keep + relabel + exclude
         people = self._by_people
         return ExportSummary(
-            total, keep, relabel, exclude, people, automatic, self._disputed, pairs, sentence
+            total, keep, relabel, exclude, people, automatic, self._disputed, pairs, alone, sentence
         )

@@ -339,7 +339,7 @@ def relabel_three() -> str:
 def test_export__counts_follow_the_decisions() -> None:
     relabel_three()
     app = open_page("export")
-    assert "**3** of 240 labels change: relabeled by people." in texts(app)
+    assert "**3** of 240 labels change, all by people." in texts(app)
     assert app.button(key=f"export_revert_{reviewing.batches(1).batch[0]}").label == "Revert"
 
 

@@ -115,6 +115,12 @@ def test_export__a_promise_stands_while_people_review_part_of_its_list(
     assert listed() == (flags, changes, total)
     summary = export.export_table("digits", tmp_path / "auto.csv", policy="auto", max_fdr=0.5)
     assert summary.num_automatic == len(changes) - len(changes) // 2 > 0
+    alone, all_pairs = (
+        {(given, cleaned): number for given, cleaned, number in pairs}
+        for pairs in (summary.automatic_pairs, summary.pairs)
+    )
+    assert sum(alone.values()) == summary.num_automatic < sum(all_pairs.values())
+    assert all(number <= all_pairs[pair] for pair, number in alone.items())
     said = f"about {len(changes)} changes as a whole, of which people decided on {len(changes) // 2}"
     assert said in summary.sentence
 

@@ -48,17 +48,17 @@ OTHER_ENGINES = {
 }
 """By what the labels are: engines by name, and what they do."""
 PRESETS = {
-    "quick": "quick: minutes on a laptop",
+    "quick": "quick: what suits a laptop",
     "standard": "standard: what we recommend on a GPU",
     "paper": "paper: each publication's own settings",
 }
 AUTO = "auto"
 """What an audit looks at where nobody chooses: what suits the images."""
 TIMES = {
-    apart.USUAL_TIME: "usual: 10 minutes, on a GPU until all is done",
-    120.0: "2 minutes",
-    DEFAULT_BUDGET_S: "10 minutes",
-    1_800.0: "30 minutes",
+    apart.USUAL_TIME: "as long as is usual",
+    120.0: "at most 2 minutes",
+    DEFAULT_BUDGET_S: "at most 10 minutes",
+    1_800.0: "at most 30 minutes",
     OVERNIGHT_S: "overnight",
     None: "until all is done",
 }
@@ -178,15 +178,16 @@ def choose_engines(dataset: Dataset, backbone: str, fold: DeltaGenerator, *, is_
             engines = apart.wait_for(engines_here())
         has_backbone = backbone != NO_BACKBONE
         known = {choice.name: choice for choice in engines if has_backbone or not choice.needs_features}
-        st.caption("Each engine learns from the labels and judges every one; together they rank them.")
-        columns = st.columns(3)
-        chosen = [
-            name
-            for number, (name, choice) in enumerate(known.items())
-            if columns[number % 3].checkbox(
-                choice.title, value=True, key=f"audit_engine_{name}", help=plain(choice.paper)
-            )
-        ]
+        with st.expander("Which engines", key="audit_which"):
+            st.caption("Each engine learns from the labels and judges every one; together they rank them.")
+            columns = st.columns(3)
+            chosen = [
+                name
+                for number, (name, choice) in enumerate(known.items())
+                if columns[number % 3].checkbox(
+                    choice.title, value=True, key=f"audit_engine_{name}", help=plain(choice.paper)
+                )
+            ]
         left, middle, right = st.columns([2, 1.3, 0.7])
         preset = left.selectbox("Preset", list(PRESETS), format_func=PRESETS.__getitem__, key="audit_preset")
         device = middle.selectbox(
@@ -238,7 +239,8 @@ def start_form(dataset: Dataset) -> None:
         format_func=TIMES.__getitem__,
         disabled=wanted.preset != "quick",
         key="audit_budget",
-        help="The audit does what finds most in that time: it leaves out what matters least.",
+        help="The audit does what finds most in that time: it leaves out what matters least. Usual is at most "
+        f"{words.duration(DEFAULT_BUDGET_S)}, and on a GPU until all is done.",
     )
     wanted = replace(wanted, budget=budget if wanted.preset == "quick" else None)
     if wanted.backbone == AUTO and (found := cost(dataset, wanted)) is not None:
@@ -324,7 +326,7 @@ def say_cost(dataset: Dataset, wanted: Wanted, was_known: bool) -> None:
         found = cost(dataset, wanted)
         if found is None:
             st.markdown(
-                f"{roughly(dataset, wanted.preset, wanted.budget)} It is being measured; you need not wait."
+                roughly(dataset, wanted.preset, wanted.budget) or "How long it takes is being found out."
             )
         elif not was_known:
             st.rerun()  # stops the polling

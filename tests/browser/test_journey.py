@@ -101,6 +101,7 @@ def start_the_audit(page: Any) -> None:
     page.get_by_text("Settings", exact=True).wait_for(timeout=WAIT_MS)
     settled(page)
     page.get_by_text("Settings", exact=True).click()
+    page.get_by_text("Which engines", exact=True).click(timeout=WAIT_MS)
     page.get_by_text("Each engine learns").wait_for(timeout=WAIT_MS)
     boxes = page.locator("[class*=st-key-audit_engine_]:not(.st-key-audit_engine_cross_entropy) label")
     for i in range(boxes.count()):

@@ -280,6 +280,11 @@ def test_phone__the_card_is_the_first_thing_and_nothing_scrolls_sideways(
     page.get_by_test_id("filters").click()
     row.wait_for(state="visible", timeout=WAIT_MS)
     assert main.evaluate("one => one.scrollWidth <= one.clientWidth")
+    title = page.get_by_role("heading", name="Suspects").bounding_box()
+    choices = page.locator(".st-key-suspects_show, .st-key-suspects_sort, [class*=st-key-suspects_search]")
+    for box in map(steady_box, choices.all()):
+        assert box["y"] >= title["y"] + title["height"], "below the title, which stays in view"
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= PHONE[0]
 
 
 CUT_ROWS = """tiles => {

@@ -88,8 +88,9 @@ class Bench {
       class: "plain skip", text: "To the verdicts", onclick: () => this.actions.querySelector("button:not(:disabled)")?.focus(),
     });
     const top = el("div", { class: "top" }, [this.stats, this.tools]);
+    this.dock = el("div", { class: "dock" }, [this.notice.node, this.actions]);
     this.bench = el("div", { class: "bench", "data-testid": "bench" }, [
-      skip, top, this.stage, el("div", { class: "dock" }, [this.notice.node, this.actions]), this.layer, this.live,
+      skip, top, this.stage, this.dock, this.layer, this.live,
       this.viewer.node, this.lens.node,
     ]);
     this.root.append(this.bench);
@@ -282,6 +283,8 @@ class Bench {
 
   draw() {
     this.bench.setAttribute("data-mode", this.items.length ? this.mode : "empty");
+    // Above the buttons it would cover a card's examples: beside the card's sentence there is room.
+    (this.mode === "cards" && !isNarrow(this.bench) ? this.bench : this.dock).prepend(this.notice.node);
     if (!this.items.length) this.drawEmpty();
     else if (this.mode === "grid") this.drawGrid();
     else if (this.mode === "cards") this.pairs.draw();
@@ -383,10 +386,12 @@ class Bench {
         image, el("span", { class: "badge" }),
         el("span", { class: "labels" }, [
           el("span", { class: "given", text: this.className(item.given), title: this.className(item.given) }),
-          el("span", { class: "arrow", text: "→" }),
-          el("span", { class: "suggested", text: this.className(item.suggested), title: this.className(item.suggested) }),
+          ...(item.isSuspect ? [
+            el("span", { class: "arrow", text: "→" }),
+            el("span", { class: "suggested", text: this.className(item.suggested), title: this.className(item.suggested) }),
+          ] : []),
         ]),
-        el("span", { class: "odds", title: item.odds, text: briefly(item.odds) }),
+        item.isSuspect ? el("span", { class: "odds", title: item.odds, text: briefly(item.odds) }) : null,
       ]);
       tile.addEventListener("click", (event) => this.clickTile(i, event));
       tile.addEventListener("pointerdown", (event) => this.startDrag(i, event));
@@ -425,7 +430,7 @@ class Bench {
     tile.classList.toggle("chosen", this.chosen.has(i));
     tile.classList.toggle("saving", Boolean(item.saving));
     tile.querySelector(".badge").textContent = this.verdictText(item);
-    const spoken = `${this.className(item.given)}, suggested ${this.className(item.suggested)}`;
+    const spoken = `${this.className(item.given)}${item.isSuspect ? `, suggested ${this.className(item.suggested)}` : ""}`;
     tile.setAttribute("aria-label", `Sample ${item.sample}: ${spoken}. ${this.verdictText(item)}`);
   }
 
@@ -498,7 +503,9 @@ class Bench {
   }
 
   place() {
-    const at = `${Math.min(this.cursor + 1, this.items.length)} of ${this.items.length}`;
+    // As the figure above: of what is left.
+    const shown = this.data.queue.undecided ? this.items.filter((item) => !item.decision || item === this.item) : this.items;
+    const at = `${shown.indexOf(this.item) + 1} of ${shown.length}`;
     if (this.mode === "grid") return String(this.pages.length);
     return this.pages.length > 1 ? `${at} · page ${this.pages.length}` : at;
   }
@@ -713,7 +720,7 @@ class Bench {
   }
 
   suggestion() {
-    const targets = this.mode === "cards" ? this.pairs.seenOpen : this.targets();
+    const targets = this.mode === "cards" ? this.pairs.seenOpen : suggestedOf(this.targets());
     const stays = (item) => this.mode === "cards" && this.pairs.stays.has(item.sample);
     if (targets.length) this.record(targets, (item) => this.towards(item, stays(item) ? item.given : item.suggested));
   }
@@ -721,7 +728,7 @@ class Bench {
   // What a person saw on the page of the grid, apart from the selected tiles; undo takes it back as one.
   acceptPage() {
     if (this.mode !== "grid") return;
-    const isOpen = (item, i) => !item.decision && !this.chosen.has(i) && item.suggested >= 0;
+    const isOpen = (item, i) => !item.decision && !this.chosen.has(i) && item.suggested >= 0 && item.isSuspect;
     const targets = this.items.filter(isOpen);
     if (targets.length) this.record(targets, (item) => this.towards(item, item.suggested));
   }
@@ -789,6 +796,7 @@ class Bench {
     const saving = {}; // this verdict, should the same sample be decided again before it is saved
     Object.assign(item, { label: null, labels: null }, choice, { reviewer: this.data.reviewer, saving });
     this.recent.set(item.sample, item);
+    this.pairs.passed.delete(item.sample);
     try {
       const result = await this.outbox.send({
         dataset, audit: this.data.audit, sample: item.sample,

@@ -117,7 +117,8 @@ class Cards {
     const others = this.number > 1 ? `${this.number - 1} more ${this.number === 2 ? "card" : "cards"}` : "The last card";
     const first = pair.isUnverified ? "A first list, nothing of it is verified: check each. " : "";
     const singles = this.singles ? `, then ${this.singles.toLocaleString("en")} of mixed classes` : "";
-    const later = this.isMixed ? `${first}Each has a suggestion of its own.` : `${first}${others}${singles}`;
+    const aside = this.passed.size ? `, ${this.passed.size.toLocaleString("en")} for later` : "";
+    const later = this.isMixed ? `${first}Each has a suggestion of its own${aside}.` : `${first}${others}${singles}${aside}`;
     this.picks = el("div", { class: "picks", role: "group", "aria-label": "Samples", "data-samples": bench.items.map((item) => item.sample).join() }, bench.tiles);
     bench.stage.replaceChildren(el("div", { class: "confusion", "data-testid": "confusion" }, [
       el("div", { class: "about-pair" }, [el("h3", {}, this.sentence()), el("span", { class: "later", text: later })]),

@@ -19,7 +19,7 @@ const BENCH_ACTIONS = [
 const KEYS_OF = { cards: "the cards", card: "a single picture", grid: "the grid" };
 const BENCH_FIXED = [
   ["← →", { card: "previous, next", grid: "move, also ↑ ↓", cards: "move, also ↑ ↓" }],
-  ["Space", { grid: "select a tile (Shift + click: a range)", cards: "a tile: ticked, stays or later" }],
+  ["Space", { grid: "select a tile (Shift + click: a range)", cards: "a tile: ✓ (its label changes), stays (its label is right), later (it comes by itself)" }],
   ["Enter", { card: "the next page, once all is checked", grid: "open a tile; next page once all is checked" }],
   ["?", "this list"],
 ];
@@ -59,7 +59,8 @@ function drawFigures(bench) {
   const line = [];
   if (counted && counted.total !== null && !isOfChecked) {
     const open = counted.whole === null ? counted.total : counted.whole - counted.checked;
-    line.push(figure(said(Math.max(0, open - inView)), "left", "samples of this queue that nobody checked"));
+    // "left" is of suspects; of any other pictures most need no check.
+    line.push(figure(said(Math.max(0, open - inView)), bench.data.queue.issues ? "left" : "not checked", "samples of this queue that nobody checked"));
   }
   if (progress) {
     stats.setAttribute("data-decided", progress.decided);
@@ -135,15 +136,19 @@ function verdictButtons(bench) {
   ]);
 }
 
+// Tiles show what is suggested for suspects alone: of several, no other is changed unseen.
+const suggestedOf = (targets) => (targets.length > 1 ? targets.filter((item) => item.isSuspect) : targets);
+
 // What the two large buttons do, by the labels that they decide on: "Change to hat", "Keep 3".
 function saysOfTargets(bench) {
   const targets = bench.targets();
-  const nameOf = (kind) => (new Set(targets.map((item) => item[kind])).size === 1 && targets[0][kind] >= 0 ? bench.className(targets[0][kind]) : null);
-  const [given, suggested, many] = [nameOf("given"), nameOf("suggested"), targets.length > 1];
+  const changing = suggestedOf(targets);
+  const nameOf = (kind, items) => (new Set(items.map((item) => item[kind])).size === 1 && items[0][kind] >= 0 ? bench.className(items[0][kind]) : null);
+  const [given, suggested, many] = [nameOf("given", targets), nameOf("suggested", changing), targets.length > 1];
   const isNew = targets.some((item) => item.suggested !== item.given);
   return {
     keep: many ? `Keep ${targets.length}` : given && `Keep ${given}`,
-    relabel: many ? `Change ${targets.length} ${suggested ? `to ${suggested}` : "as suggested"}` : suggested && isNew && `Change to ${suggested}`,
+    relabel: many ? changing.length && `Change ${changing.length} ${suggested ? `to ${suggested}` : "as suggested"}` : suggested && isNew && `Change to ${suggested}`,
   };
 }
 

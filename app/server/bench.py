@@ -444,6 +444,7 @@ def _item(row: Mapping[Any, Any], review_ids: Mapping[int, int], audit: Audit) -
         "rank": int(row["rank"]),
         "given": int(row["given_label"]),
         "suggested": int(row["suggested_label"]),
+        "isSuspect": bool(row["is_label_issue"]),
         **_odds(row, audit),
         "agreement": int(row["agreement"]),
         "decision": known(row["decision"]),

@@ -39,6 +39,7 @@ def test_cards__come_first_and_one_key_changes_all_but_what_stays_and_undo_takes
     page.keyboard.press("?")
     listed = page.get_by_test_id("help").inner_text()
     assert listed.count("change the labels that are ticked") == 1
+    assert "later (it comes by itself)" in listed
     assert ("tick none, or all" in listed, "several classes apply" in listed) == (True, False), listed
     page.keyboard.press("Escape")
     odds = tiles.first.locator(".odds")
@@ -53,6 +54,7 @@ def test_cards__come_first_and_one_key_changes_all_but_what_stays_and_undo_takes
     page.wait_for_timeout(700)  # a key that comes with the card does nothing
     page.keyboard.press("ArrowRight")
     page.keyboard.press(" ")
+    buttons_at = page.locator(".actions").bounding_box()["y"]
     page.keyboard.press("Enter")
     wait_until(lambda: len(decisions()) == len(samples), "a verdict on all", page)
     assert decisions().pop(samples[1]) == "keep"
@@ -62,6 +64,7 @@ def test_cards__come_first_and_one_key_changes_all_but_what_stays_and_undo_takes
     assert {row.decision for one, row in told.items() if one != samples[1]} == {"relabel"}
     assert len({row.batch for row in told.values()}) == 1
     wait_until(lambda: heading.count() == 0 or heading.inner_text() != first, "the next card", page)
+    assert heading.count() == 0 or page.locator(".actions").bounding_box()["y"] == buttons_at
     page.keyboard.press("z")
     wait_until(lambda: decisions() == {}, "the card is taken back", page)
     wait_until(lambda: heading.count() and heading.inner_text() == first, "the same card", page)

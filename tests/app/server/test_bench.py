@@ -326,6 +326,13 @@ def test_queue__what_is_hardly_likelier_wrong_than_right_is_doubtful_once_it_is_
     assert 0 < len(doubtful) < len(items)
 
 
+def test_queue__an_item_says_whether_it_is_a_suspect() -> None:
+    suspects = {one["sample"] for one in first_items(240, issues=True)}
+    items = first_items(240)
+    assert {one["sample"] for one in items if one["isSuspect"]} == suspects
+    assert 0 < len(suspects) < len(items)
+
+
 def test_progress__what_comes_next_is_that_of_the_queue() -> None:
     verify_sixty()
     settle.settle(AUDIT_ID)

@@ -22,7 +22,7 @@ def test_suspects__the_mode_outlives_a_reload_and_another_filter(browser: Any, r
     page.keyboard.press("g")
     page.get_by_test_id("tile").first.wait_for(timeout=WAIT_MS)
     filtered(page, "suspects_show", "Everything")
-    page.get_by_test_id("stats").filter(has_text="240left").wait_for(timeout=WAIT_MS)
+    page.get_by_test_id("stats").filter(has_text="240not checked").wait_for(timeout=WAIT_MS)
     page.reload()
     page.locator("[data-testid=tile], [data-testid=card]").first.wait_for(timeout=WAIT_MS)
     assert page.get_by_test_id("tile").count() == 60

@@ -23,7 +23,7 @@ from tests.auditor.catalogs import add_dataset
 
 pytestmark = pytest.mark.usefixtures("home")
 PATHS = ["queue", "queue-size", "card", "verdicts", "undo", "progress", "blind", "blind-undo"]
-PATHS += ["lease", "mask-card", "mask-verdict", "mask-undo"]
+PATHS += ["lease", "mask-card", "mask-verdict", "mask-undo", "mask-done"]
 VERDICT = {"token": "t", "dataset": 1, "sample": 3, "decision": "relabel", "label": 1, "reviewer": "ann"}
 
 

@@ -377,7 +377,7 @@ def test_routes__what_a_reader_may(of: Callable[[str, str], Client]) -> None:
     page = of("ben", READER)
     posts = {route.path.removeprefix("/bench/") for route in ROUTES if "POST" in (route.methods or ())}
     assert {path for path in posts if page.post(path, {}).status_code != 403} == {
-        *("card", "mask-card", "newest", "progress", "queue-size")
+        *("card", "mask-card", "mask-done", "newest", "progress", "queue-size")
     }
     assert page.get(f"file/1?t={access.sign('ben')}").status_code == 403
 

@@ -451,7 +451,11 @@ def test_map__a_decision_beside_it_colours_it_at_once_and_undo_too(browser: Any,
     assert "labels today:" in page.get_by_test_id("legend").inner_text()
     page.mouse.move(0, 0)
     page.keyboard.press("b")  # the lens of the picture beside the map, and no tool of the map
+    page.locator(".lens[open]").wait_for(
+        timeout=WAIT_MS
+    )  # opens once its card is here; Escape before is for nothing
     page.keyboard.press("Escape")
+    page.locator(".lens[open]").wait_for(state="detached", timeout=WAIT_MS)
     assert page.locator(".tools [aria-pressed=true]").inner_text() == "Lasso"
     page.keyboard.press("w")
     wait_until(lambda: counts() == (given - 1, suggested + 1), "its label of now", page)

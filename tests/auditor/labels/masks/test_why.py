@@ -34,7 +34,6 @@ def region_of(given: np.ndarray, right: np.ndarray) -> pixels.Region:
     ("right_of", "prob", "first"),
     [
         ((True,), 0.9, "The engine sees 'disc' here."),
-        ((True,), 0.5, "The engine sees 'disc' here."),
         ((True, True), 0.9, "Both engines see 'disc' here."),
         ((True, True, True), 0.9, "All 3 engines see 'disc' here."),
         ((True, True, False), 0.9, "2 of 3 engines see 'disc' here; 1 agrees with 'sky'."),

@@ -785,7 +785,7 @@ class Bench {
 
   // One card, one action: undo takes it back as a whole.
   settled(number) {
-    const key = this.keymap.shown("undo");
+    const key = isNarrow(this.bench) ? "" : this.keymap.shown("undo"); // a phone has a button and no keys
     const says = `${number} settled${key ? `; ${key} takes ${number === 1 ? "it" : "them"} back` : ""}.`;
     this.pairs.next().then((isSo) => isSo && this.tell(says, "good"));
   }
@@ -928,7 +928,7 @@ class Bench {
     if (this.lens.isOpen) return void this.lens.onKey(event);
     if (keyOfLayer(this.layer, event)) return;
     if (event.repeat && !key.startsWith("Arrow")) return;
-    if (waitsForUndo(this, event)) return;
+    if (waitsFor(this.undoing || this.lens.coming, this, event)) return;
     const grid = this.mode === "grid";
     const cards = this.mode === "cards" && this.items.length > 0;
     const { classNames } = this.data;

@@ -214,10 +214,6 @@ class Cards {
       actionButton(keymap.shown("invert"), this.isInverted ? "Tick all" : "Tick none", () => this.invert()),
       actionButton(keymap.shown("class"), "Other class", () => bench.pickClass(), "", idle),
       actionButton(keymap.shown("later"), "Later", () => this.next()),
-    ], [
-      actionButton(keymap.shown("undo"), "Undo", () => bench.undo()),
-      ...(isNarrow(bench.bench) ? modeButtons(bench) : []),
-      actionButton("?", "Keys", () => bench.help(), "", { "aria-label": "Keys" }),
-    ]);
+    ], isNarrow(bench.bench) ? modeButtons(bench) : [], undoButton(bench.bench, keymap, () => bench.undo()), () => bench.help());
   }
 }

@@ -183,9 +183,10 @@ function undoOnce(view) {
   });
 }
 
-function waitsForUndo(view, event) {
-  if (!view.undoing) return false;
-  view.undoing.then(() => view.onKey(event));
+function waitsFor(coming, view, event) {
+  if (!coming) return false;
+  const pressed = () => view.onKey(event);
+  coming.then(pressed, pressed);
   event.preventDefault();
   return true;
 }

@@ -116,7 +116,7 @@ class BarSlot {
 function verdictButtons(bench) {
   const { keymap } = bench;
   const button = (id, text, action, tone = "", more = {}) => actionButton(keymap.shown(id), text, action, tone, more);
-  const undo = button("undo", "Undo", () => bench.undo());
+  const undo = undoButton(bench.bench, keymap, () => bench.undo());
   if (!bench.items.length) return bench.isAtEnd || bench.written.size ? [undo] : [];
   if (bench.mode === "cards" && bench.pairs.pair) return bench.pairs.buttons();
   const says = saysOfTargets(bench);
@@ -130,10 +130,7 @@ function verdictButtons(bench) {
     button("class", "Other class", () => bench.pickClass()),
     ...(isNarrow(bench.bench) ? others : [menu("More", others)]),
     bench.mode === "grid" ? button("page", except, () => bench.acceptPage(), "", { "data-testid": "accept-page" }) : null,
-  ].filter(Boolean), [
-    pageTurner(bench), undo, ...(isNarrow(bench.bench) ? modeButtons(bench) : []),
-    actionButton("?", "Keys", () => bench.help(), "", { "aria-label": "Keys" }),
-  ]);
+  ].filter(Boolean), [pageTurner(bench), ...(isNarrow(bench.bench) ? modeButtons(bench) : [])], undo, () => bench.help());
 }
 
 // Tiles show what is suggested for suspects alone: of several, no other is changed unseen.

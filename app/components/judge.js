@@ -67,9 +67,7 @@ class Judge {
     this.actions.replaceChildren(...toolbar(this.box, answers.filter(isLarge).map(answer), answers.filter((one) => !isLarge(one)).map(answer), [
       this.place ? el("span", { class: "turn", text: this.place, "data-testid": "place" }) : null,
       ...(this.canMove ? [actionButton("←", "Back", () => this.go(-1), "", { "data-action": "back" }), actionButton("→", "Next", () => this.go(1), "", { "data-action": "next" })] : []),
-      actionButton(this.keymap.shown("undo"), "Undo", () => this.undo(), "", { title: "Undo your last answer", "data-action": "undo", disabled: !this.last }),
-      actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys", "data-action": "keys" }),
-    ].filter(Boolean)));
+    ].filter(Boolean), undoButton(this.box, this.keymap, () => this.undo(), { title: "Undo your last answer", disabled: !this.last }), () => this.help()));
     if (focused) this.actions.querySelector(`[data-action="${focused}"]`)?.focus();
   }
 
@@ -341,7 +339,7 @@ class Judge {
   onKey(event) {
     if (!this.data || this.box.offsetParent === null) return;
     if (this.viewer.isOpen) return void this.viewer.onKey(event);
-    if (keyOfLayer(this.layer, event) || event.repeat || waitsForUndo(this, event)) return;
+    if (keyOfLayer(this.layer, event) || event.repeat || waitsFor(this.undoing, this, event)) return;
     const key = event.key.toLowerCase();
     const id = this.keymap.idOf(key, event.shiftKey);
     const chip = this.item?.chips?.findIndex((_, label, all) => this.chipKey(all.map(({ name }) => name), label) === key) ?? -1;

@@ -19,7 +19,15 @@ class Lens {
     return this.node.open;
   }
 
-  async show(item) {
+  // Keys that are pressed while it is on its way are meant for it: ``coming`` is there that long.
+  show(item) {
+    this.coming = this.bring(item).finally(() => {
+      this.coming = null;
+    });
+    return this.coming;
+  }
+
+  async bring(item) {
     const { bench } = this;
     const { exemplars } = await bench.card(item.sample);
     if (bench.item !== item || bench.viewer.isOpen) return; // another sample came meanwhile

@@ -172,10 +172,7 @@ class MaskBench {
     this.actions.replaceChildren(...toolbar(
       this.box, decided.filter(isLarge).map(verdict),
       [...other, ...(narrow ? [...others, ...layersOf] : [menu("More", others)])],
-      [
-        this.turner(), button("undo", "Undo", () => this.undo()),
-        actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys" }),
-      ],
+      [this.turner()], undoButton(this.box, this.keymap, () => this.undo()), () => this.help(),
     ));
     // The list alone scrolls, never the page.
     const list = this.stage.querySelector(".region-list");

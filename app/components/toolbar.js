@@ -4,11 +4,16 @@ const NARROW_PX = 620; // of the component's own width, as in bench.css
 
 const isNarrow = (box) => box.clientWidth > 0 && box.clientWidth <= NARROW_PX;
 
-// ``large``: the two verdicts; ``others``: what else decides; ``moves``: at the other end of the line.
-function toolbar(box, large, others, moves) {
-  if (isNarrow(box)) return [...large, menu("More", [...others, ...moves])];
-  return [...large, ...others, el("span", { class: "gap" }), ...moves];
+// ``large``: the two verdicts; ``others``: what else decides; ``moves``: at the other end of the line, before ``undo``
+// and the list of keys, which a phone has not.
+function toolbar(box, large, others, moves, undo, help) {
+  if (isNarrow(box)) return [...large, undo, menu("More", [...others, ...moves])];
+  return [...large, ...others, el("span", { class: "gap" }), ...moves, undo, actionButton("?", "Keys", help, "", { "aria-label": "Keys", "data-action": "keys" })];
 }
+
+// On a phone an arrow back says it.
+const undoButton = (box, keymap, undo, more = {}) =>
+  actionButton(keymap.shown("undo"), isNarrow(box) ? "↶" : "Undo", undo, "undo", { "aria-label": "Undo", "data-action": "undo", ...more });
 
 // Calls ``redraw`` when the window becomes a phone's, or is one no more.
 function watchWidth(box, redraw) {

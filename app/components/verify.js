@@ -303,7 +303,7 @@ class Verify {
     }
     if (keyOfLayer(this.layer, event)) return;
     if (event.repeat) return;
-    if (waitsForUndo(this, event)) return;
+    if (waitsFor(this.undoing, this, event)) return;
     const named = this.keymap.isOff ? -1 : classOfDigit(this.data.classNames, key);
     const id = this.keymap.idOf(key, event.shiftKey);
     const others = { class: () => this.item && this.pickClass(), undo: () => this.undo(), large: () => this.enlarge() };

@@ -103,7 +103,7 @@ class Card {
     Object.assign(this.node.querySelector(".side.suggested .odds"), { textContent: votes, title: votes });
     const sections = [
       this.answers(story), this.exemplars(story), this.engines(story),
-      this.strip(`Nearest in ${story.neighboursIn}`, story.neighbours, "neighbours"),
+      this.strip("Most similar pictures", story.neighbours, "neighbours", `Nearest in ${story.neighboursIn}`),
       same.length ? this.strip(`The same picture${same.length < MOST_COPIES ? "" : ` (the first ${same.length})`}`, same, "duplicates") : null,
     ];
     this.right.replaceChildren(...sections.filter(Boolean));
@@ -191,9 +191,9 @@ class Card {
     ]);
   }
 
-  strip(title, samples, testid) {
+  strip(title, samples, testid, says = "") {
     return el("section", { class: "strip", "data-testid": testid }, [
-      el("h4", { text: title }), el("div", { class: "thumbs" }, this.thumbs(samples)),
+      el("h4", { text: title, title: says }), el("div", { class: "thumbs" }, this.thumbs(samples)),
     ]);
   }
 

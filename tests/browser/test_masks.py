@@ -107,7 +107,7 @@ def test_masks__from_the_import_to_cleaned_pngs(
     assert bar is not None
     assert bar["y"] + bar["height"] <= 844, "the actions stay in view on a phone"
     buttons = page.get_by_role("toolbar", name="Verdict").locator("button:visible, summary:visible")
-    wait_until(lambda: buttons.count() == 3, "two verdicts, and one menu of the rest", page)
+    wait_until(lambda: buttons.count() == 4, "two verdicts, undo, and one menu of the rest", page)
     page.set_viewport_size({"width": 1280, "height": 800})
     wait_until(lambda: buttons.count() > 3, "all buttons in a line", page)
     photo, close_up = (page.locator(one).bounding_box() for one in (".layers", "[data-testid=close-up]"))

@@ -46,6 +46,6 @@ def make_home(folder: Path) -> None:
     """Import and audit into the AUDITOR_HOME of this moment; the source lies in ``folder``."""
     import_ages(folder)
     features = own_features.add("ages", np.arange(NUM, dtype=np.float32)[:, None], name="place")
-    options = {"cross_entropy": {"folds": 2, "batch_size": 16, "learning_rate": 0.01}}
+    options = {"cross_entropy": {"folds": 8, "batch_size": 16, "learning_rate": 0.003}}
     audit_id = KIND.plan("ages", ["cross_entropy"], options=options, features=features, device="cpu")
     worker.run_audit(audit_id)

@@ -29,7 +29,8 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
     del ages
     app = open_page("numbers", "ages")
     dataset, audit = reading.audited("ages")
-    worst = open_dataset("ages").suspects(3)
+    worst = open_dataset("ages").suspects(NUM)
+    number = int(worst.is_label_issue.sum())  # the three wrong ones first; another processor finds one more
     app.radio[0].set_value("Checked").run()
     assert not app.dataframe
     assert "Nobody has checked a number yet." in [one.value for one in app.markdown]
@@ -56,7 +57,7 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
     low, high = (f"{worst.iloc[0][bound]:.10g}" for bound in ("suggested_low", "suggested_high"))
     assert item["sides"][1]["note"] == f"likely {low} to {high}"
     assert [one["id"] for one in asked_of(app)["next"]] == ["Random sample", "Checked", "others"]
-    assert (asked_of(app)["left"], asked_of(app)["total"], len(asked_of(app)["items"])) == (4, 4, 4)
+    assert (asked_of(app)["left"], asked_of(app)["total"], len(asked_of(app)["items"])) == (number,) * 3
     assert item["alike"][1]["title"] == f"Not in doubt, nearest to {suggested}"
     far = {one["alike"][0]["title"] for one in asked_of(app)["items"] if one["number"] > 2 * NUM}
     assert all(title.startswith("None as high as ") for title in far)
@@ -73,13 +74,16 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
     assert decisions.outcomes(dataset.id)[int(worst.sample_id[1])].number == 12.5
     answer("Exclude")
     assert set(decisions.outcomes(dataset.id)) == set(WRONG)
-    answer("keep")
+    for _ in range(number - len(WRONG)):
+        answer("keep")
     assert asked_of(app)["items"] == [], "nobody goes on beyond the suspects without choosing it"
-    assert asked_of(app)["finished"] == "All 4 suspects are checked: 2 changed, 1 excluded, 1 kept."
+    kept = f", {number - len(WRONG)} kept" if number > len(WRONG) else ""
+    assert asked_of(app)["finished"] == f"All {number} suspects are checked: 2 changed, 1 excluded{kept}."
     app.session_state["numbers_goes_on"] = audit.id
     app.run()
     assert {item["other"] for item in asked_of(app)["items"]} == {True}
-    masks.undo({"audit": audit.id, "reviewer": "ada"})
+    for _ in range(number - len(WRONG)):
+        masks.undo({"audit": audit.id, "reviewer": "ada"})
     assert masks.undo({"audit": audit.id, "reviewer": "ada"}) == {"sample": int(worst.sample_id[2])}
     app.run()
     assert asked_of(app)["items"][0]["sample"] == int(worst.sample_id[2])

@@ -54,7 +54,9 @@ def test_numbers__from_the_suspects_to_the_cleaned_table(
     page.keyboard.press("ArrowRight")
     page.get_by_role("img", name=f"Sample {second}", exact=True).wait_for(timeout=WAIT_MS)
     assert ring.get_attribute("data-ring") == str(second), "the one in view is ringed"
-    assert page.get_by_test_id("place").inner_text() == f"2 of {number}", "how many they are differs by processor"
+    assert page.get_by_test_id("place").inner_text() == f"2 of {number}", (
+        "how many they are differs by processor"
+    )
     page.keyboard.press("ArrowLeft")
     page.get_by_role("img", name=f"Sample {first}", exact=True).wait_for(timeout=WAIT_MS)
     dot = page.locator(f"circle[data-dot='{first}']")

@@ -134,6 +134,7 @@ def mask_bench(
     items: list[dict[str, Any]],
     decisions: Sequence[str],
     first: int | None,
+    is_done: bool,
     next_steps: Mapping[str, str],
     on_next: Callable[[], None],
 ) -> None:
@@ -149,6 +150,7 @@ def mask_bench(
         items: (sample, filepath, decision), the most suspicious first.
         decisions: names of what can be decided on a mask.
         first: the sample to begin with; None: the first that nobody has decided on.
+        is_done: what was decided is listed; a press on one asks ``on_next`` for the ``Suspects``, to see it again.
         next_steps: buttons at the end of the list: what each says by what ``on_next`` is told.
         on_next: called when one was chosen, which arrives as ``session_state[key]["next"]``.
     """
@@ -164,6 +166,7 @@ def mask_bench(
             "items": items,
             "decisions": {name: words[name] for name in decisions},
             "first": first,
+            "isDone": is_done,
             "next": [{"id": name, "text": text} for name, text in next_steps.items()],
         },
         on_next_change=on_next,
@@ -198,9 +201,10 @@ def judge(
         items: what is asked, in this order: ``sample``, ``draw`` of a random sample, ``path``, ``question`` and the
             ``label`` above it, whether it is an ``other`` than those that ``left`` counts,
             ``layers`` (paths of transparent pictures over it) with its ``shape`` (width, height) in pixels,
-            ``sides`` (kind, title, note, value), ``number`` to begin with where one can be typed, ``suggested``
-            number, ``alike`` (kind, title, samples with texts); of sets of classes ``chips`` (name, doubt: missing,
-            extra or nothing) of all classes, and the ``given`` and the ``suggested`` set.
+            ``standing`` (what was decided before, by whom), ``sides`` (kind, title, note, value), ``number`` to
+            begin with where one can be typed, ``suggested`` number, ``alike`` (kind, title, samples with texts); of
+            sets of classes ``chips`` (name, doubt: missing, extra or nothing) of all classes, and the ``given`` and
+            the ``suggested`` set.
         left: how many are left, these and those that follow.
         noun: what they are: "suspect" or "sample".
         actions: what can be answered: ``id`` of its key, ``name`` of the answer, ``key``, ``button``, ``text`` in
@@ -210,8 +214,8 @@ def judge(
         total: how many there are, the answered ones too; None: that is not told.
         next_steps: buttons of that moment, the one to press first: what it says by what ``on_next`` is told.
         audit_id: whose suspects they are; None: of random samples, which are judged without a suggestion.
-        chart: of numbers, what is drawn beside them: ``name``, ``sentence``, ``points`` (sample, given, predicted,
-            whether it is a suspect), ``answers`` (sample, number now or None) and ``scale``, like one of ``alike``.
+        chart: of numbers, what is drawn beside them: ``name``, ``sentence``, ``points`` (sample, given, suggested,
+            whether it is a suspect) and ``answers`` (sample, number now or None).
         unit: of the numbers, where it is known.
         on_point: called when a dot was clicked whose sample is none of ``items``; its sample arrives as
             ``session_state[key]["point"]`` before.

@@ -7,11 +7,12 @@ const JUDGE_ACTIONS = [
   { id: "class", key: "l", text: "type another number; Enter saves it, Esc leaves the field", when: (item) => item && "number" in item },
   { id: "save", key: "s", text: "save the labels as they are marked", when: (item) => item && item.chips },
   { id: "undo", key: "z", text: "undo your last answer", when: () => true },
-  { id: "colours", key: "l", text: "show or hide the classes in their colours", when: (item) => item && item.legend },
+  { id: "colours", key: "g", text: "show or hide the classes in their colours", when: (item) => item && item.legend },
   { id: "large", key: "v", text: "the picture large; Esc closes", when: (item) => item && !item.layers },
 ];
 const JUDGE_FIXED = [["?", "this list"]];
 const JUDGE_MOVES = [["← →", "the one before, the next one; neither is an answer"]]; // as on the bench
+const MOST_ANSWERED = 24; // pictures of checked numbers at the end
 const CHIP_KEYS = "1234567890adfghijkopbtuxym"; // of classes by their place, where they have no digit of their own
 const nameOf = ({ draw, sample }) => `${draw ?? ""}/${sample}`;
 
@@ -90,7 +91,10 @@ class Judge {
   // The sample of a dot in the chart: of those that are here, or the page sends it.
   pick(sample) {
     const found = this.items.find((item) => item.sample === sample);
-    if (!found) return void this.component.setTriggerValue("point", sample);
+    if (!found) {
+      this.done.delete(nameOf({ sample })); // one that was answered comes back
+      return void this.component.setTriggerValue("point", sample);
+    }
     this.items = [found, ...this.items.filter((item) => item !== found)];
     this.draw();
   }
@@ -104,9 +108,10 @@ class Judge {
     this.field = undefined;
     this.box.setAttribute("data-sample", item ? item.sample : "");
     if (!item) {
-      this.stage.replaceChildren(el("div", { class: "finished" }, [
-        el("strong", { text: this.data.finished }), ...this.steps(),
-      ]));
+      this.stage.replaceChildren(
+        el("div", { class: "finished" }, [el("strong", { text: this.data.finished }), ...this.steps()]),
+        ...(chart ? [this.answered(chart)] : []),
+      );
       return;
     }
     const answer = [
@@ -124,13 +129,21 @@ class Judge {
       item.legend ? this.legend(item.legend) : null,
     ];
     const pane = el("div", { class: "pane" }, this.picture(item));
-    // Beside samples to compare with, the answer stands below the photo, which is wider than high.
-    const [left, right] = item.alike
+    const where = `Sample ${item.sample}${item.path ? ` · ${item.path}` : ""}`;
+    // Of a suspect each number stands above what has about that number, and the photo alone beside them.
+    const [left, right] = chart && item.sides
+      ? [[pane, this.form(item.number)], [
+        el("small", { text: [item.label, item.standing || this.progress].filter(Boolean).join(" · "), title: where }), ...(this.open > 0 ? [] : this.steps().slice(0, 1)),
+        el("div", { class: "mask-head", text: item.question }),
+        el("div", { class: "sides" }, item.sides.map((one, at) => this.side(one, item.alike[at]))),
+        this.beside(chart, item.sample),
+      ]]
+      : item.alike
       ? [[pane, el("div", { class: "answered" }, answer.filter(Boolean))], [...said, el("div", { class: "both" }, item.alike.map((one) => this.alike(one)))]]
       : [[pane], [...said, ...answer]];
-    this.stage.replaceChildren(el("div", { class: `judge ${item.alike ? "compared" : ""} ${chart ? "charted" : ""}` }, [
-      el("div", {}, left), el("div", { class: "question" }, right.filter(Boolean)), chart ? this.beside(chart, item) : null,
-    ].filter(Boolean)));
+    this.stage.replaceChildren(el("div", { class: `judge ${chart ? "charted" : item.alike ? "compared" : ""}` }, [
+      el("div", {}, left), el("div", { class: "question" }, right.filter(Boolean)),
+    ]));
     // Who types one number after the other stays in the field; beside a suggestion keys come next.
     if (wasTyping && !item.sides) this.field?.focus();
     this.live.textContent = `Sample ${item.sample}. ${item.label || ""} ${item.question || ""}`;
@@ -190,20 +203,34 @@ class Judge {
     return el("img", { class: "over", alt: "", src: `${base}/bench/${path}?v=${version}&t=${token}` });
   }
 
-  beside(chart, { sample }) {
-    const keys = [["suspect", "suspect"], ["checked", "checked"], ["other", "other label"]];
+  // Where the sample lies among all numbers; without one, all of them.
+  beside(chart, sample) {
+    const keys = [["suspect", "suspect"], ["checked", "checked"], ["other", "other"]];
     const legend = el("p", { class: "scatter-keys" }, keys.flatMap(([kind, text]) => [el("i", { class: kind }), el("span", { text })]));
     return el("div", { class: "of-chart" }, [
-      el("h4", { text: "Given against predicted", title: chart.sentence }),
-      el("small", { text: "The farther from the line, the likelier wrong." }),
-      scatter(chart, new Map([...chart.answers, ...this.answers]), sample, (one) => this.pick(one)), legend,
-      this.alike(chart.scale),
+      scatter(chart, new Map([...chart.answers, ...this.answers]), sample, (one) => this.pick(one)),
+      el("div", { title: chart.sentence }, [el("p", { text: "The farther from the line, the likelier wrong." }), legend]),
     ]);
   }
 
-  side({ kind, title, note, value }) {
+  // At the end: what was checked, with the number that it has now, the changed ones first, and all in the chart.
+  answered(chart) {
+    const said = new Map([...chart.answers, ...this.answers]);
+    const checked = chart.points.filter(([sample]) => said.has(sample)).map(([sample, given]) => [sample, given, said.get(sample) ?? given]);
+    const isChanged = ([, given, now]) => now !== given;
+    const figures = [...checked.filter(isChanged), ...checked.filter((one) => !isChanged(one))].slice(0, MOST_ANSWERED).map(([sample, given, now]) =>
+      el("figure", {}, [
+        zoomable(el("img", { src: this.server.image(sample, 256), alt: "", loading: "lazy" }), `Sample ${sample}`, () => this.pick(sample)),
+        el("figcaption", {}, now === given ? [el("span", { text: String(given) })] : [el("span", { class: "given", text: String(given) }), el("span", { text: " → " }), el("b", { class: "suggested", text: String(now) })]),
+      ]));
+    return el("div", { class: "checked-numbers" }, [el("div", { class: "figures" }, figures), this.beside(chart, null)]);
+  }
+
+  // ``alike``: samples that have about that number.
+  side({ kind, title, note, value }, alike = null) {
     return el("div", { class: `side ${kind}` }, [
       el("span", { class: "kind", text: title }), el("b", { text: value, title: value }), note ? el("span", { class: "hint", text: note }) : null,
+      alike ? this.alike(alike) : null,
     ].filter(Boolean));
   }
 

@@ -24,8 +24,9 @@ const MOST_SHOWN = 200;
 const labelsOf = (classNames) => [...classNames.keys()].filter((label) => classNames[label] !== null);
 
 // ``likely``: labels that come first, the most likely in front. ``onNew``: called with a typed name that no class has.
-// ``colours``: by label, that of the class in a mask.
-function showPicker(layer, classNames, title, onPick, { extra = null, likely = [], onNew = null, colours = null } = {}) {
+// ``colours``: by label, that of the class in a mask. ``isNumbered``: while nothing is typed a digit picks one of the
+// first ten, unless names have digits themselves; then Enter alone picks none.
+function showPicker(layer, classNames, title, onPick, { extra = null, likely = [], onNew = null, colours = null, isNumbered = false } = {}) {
   const list = el("div", { class: "classes" });
   const search = el("input", { type: "text", placeholder: "Type a part of its name", "aria-label": title });
   const order = [...likely, ...labelsOf(classNames).filter((label) => !likely.includes(label))].map((label) => {
@@ -34,17 +35,19 @@ function showPicker(layer, classNames, title, onPick, { extra = null, likely = [
     button.addEventListener("click", () => onPick(label, button));
     return button;
   });
+  const numbered = isNumbered && !order.some(({ title: name }) => /[0-9]/.test(name)) ? order.slice(0, MOST_DIGITS) : [];
+  numbered.forEach((button, at) => button.prepend(el("kbd", { text: String((at + 1) % 10) })));
   const filter = () => {
     const part = search.value.toLowerCase();
-    const hits = order.filter((button) => button.textContent.toLowerCase().includes(part));
+    const hits = order.filter((button) => button.title.toLowerCase().includes(part));
     // A name that is typed in full comes first, so that "car" can be chosen beside "carpet".
     const rank = (button) => {
-      const name = button.textContent.toLowerCase();
+      const name = button.title.toLowerCase();
       return name === part ? 0 : name.startsWith(part) ? 1 : 2;
     };
     if (part) hits.sort((a, b) => rank(a) - rank(b));
     const typed = search.value.trim();
-    const isNew = onNew && typed && !order.some((button) => button.textContent.toLowerCase() === typed.toLowerCase());
+    const isNew = onNew && typed && !order.some((button) => button.title.toLowerCase() === typed.toLowerCase());
     const add = isNew ? el("button", { class: "plain", text: `New class “${typed}”`, "data-testid": "new-class", onclick: () => onNew(typed) }) : null;
     list.replaceChildren(...hits.slice(0, MOST_SHOWN), ...[add].filter(Boolean));
     return hits;
@@ -52,12 +55,19 @@ function showPicker(layer, classNames, title, onPick, { extra = null, likely = [
   search.addEventListener("input", filter);
   search.addEventListener("keydown", (event) => {
     if (event.key === "Escape") hideLayer(layer);
+    const digit = search.value === "" && numbered.find((_, at) => event.key === String((at + 1) % 10));
+    if (digit) {
+      event.preventDefault();
+      event.stopPropagation();
+      digit.click();
+      return;
+    }
     if (event.key !== "Enter") return;
     event.preventDefault();
     event.stopPropagation();
     const hits = filter();
     if (search.value === "" && extra) extra.click();
-    else if (hits.length) hits[0].click();
+    else if (hits.length && (search.value || !isNumbered)) hits[0].click();
     search.value = "";
     if (!layer.hidden) filter();
   });

@@ -7,6 +7,7 @@ const REACH = 9; // of the pointer, in pixels
 const MOST_SHAPES = 4000;
 // What the numbers in the legend count.
 const LEGEND = { given: "labels today:", suggested: "suggested labels:", trust: "trust:", review: "checked:", reviewer: "checked by:", split: "split:" };
+const RING_WEIGHT = 3; // dots that a suspect counts for besides itself, where a name would cover it
 const MOST_STRETCH = 3; // of one axis against the other, so that the points fill the canvas
 
 class EmbeddingMap {
@@ -198,10 +199,9 @@ class EmbeddingMap {
       });
       return row;
     });
-    const mark = (kind) => el("div", { class: "entry mark" }, [el("i", { class: kind }), el("span", { text: kind })]);
-    const isAnyChecked = this.data.colour !== this.tag && this.points.decision.some((_, i) => this.isChecked(i));
+    const mark = el("div", { class: "entry mark" }, [el("i", {}), el("span", { text: "suspect" })]);
     const head = el("div", { class: "entry head-of", text: LEGEND[this.data.colour] });
-    this.legend.replaceChildren(mark("suspect"), ...(isAnyChecked ? [mark("checked")] : []), head, ...rows);
+    this.legend.replaceChildren(mark, head, ...rows);
   }
 
   drawTools() {
@@ -329,8 +329,9 @@ class EmbeddingMap {
     // Dots are written as pixels: a hundred thousand of them take milliseconds, and half a second as shapes.
     const image = context.createImageData(width, height);
     const pixels = new Uint32Array(image.data.buffer);
-    const [rings, checked, marked, shapes] = [[], [], [], count <= MOST_SHAPES ? new Map() : null];
+    const [rings, marked, shapes] = [[], [], count <= MOST_SHAPES ? new Map() : null];
     const crowd = new Crowd(frame.width, frame.height);
+    const around = dot / 2 + 2; // of a dot, its ring
     for (const [group, members] of this.groups) {
       if (this.hidden.has(group)) continue;
       const tone = pixelOf(this.colourOf(group), group === 65535 ? 0.35 : 0.75);
@@ -340,21 +341,22 @@ class EmbeddingMap {
         const py = top + (65535 - tall[y[i]]) * kTall;
         if (px < -9 || py < -9 || px > frame.width + 9 || py > frame.height + 9) continue;
         crowd.add(px, py);
-        if (this.isChecked(i)) checked.push([px, py]);
-        else if (issue[i]) rings.push([px, py]);
+        if (issue[i] && !this.isChecked(i)) {
+          rings.push([px, py]);
+          crowd.add(px, py, RING_WEIGHT);
+        }
         if (this.selected.has(sample[i])) marked.push([px, py]);
         if (shapes) shapes.get(group).push([px, py]);
         else fillDot(pixels, width, height, Math.round(px * ratio - size / 2), Math.round(py * ratio - size / 2), size, tone);
       }
     }
-    this.paintRings(pixels, width, height, rings, dot / 2 + 2.5, ratio);
+    this.paintRings(pixels, width, height, rings, around, ratio);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.putImageData(image, 0, 0);
     if (shapes) this.paintShapes(context, shapes, dot / 2);
-    if (this.data.colour !== this.tag) this.paintChecked(context, checked, Math.max(1.6, 0.22 * dot));
-    this.paintNames(context, frame, crowd);
+    this.paintMarked(context, marked, around + 3);
+    this.paintNames(context, frame, crowd, around);
     this.paintPolygon(context);
-    this.paintMarked(context, marked, dot / 2 + 6);
   }
 
   // Few dots have a smooth edge, below the rings.
@@ -374,7 +376,7 @@ class EmbeddingMap {
 
   // The classes' names near where they lie thickest, each where it covers fewest dots and no other name, underlined
   // in its colour; one without such a place is left out.
-  paintNames(context, { k, kTall, left, top, width, height }, crowd) {
+  paintNames(context, { k, kTall, left, top, width, height }, crowd, reach) {
     const style = getComputedStyle(this.box);
     const line = parseFloat(style.fontSize) || 14;
     context.font = `600 ${line}px ${style.fontFamily}`; // of the page's scale
@@ -393,11 +395,11 @@ class EmbeddingMap {
       const [place, middle] = [left + x * k, top + (65535 - y) * kTall];
       if (place < 0 || place > width || middle < 0 || middle > height) continue;
       const isFree = ([px, py]) => taken.every(([otherX, otherY, otherHalf]) => Math.abs(px - otherX) >= half + otherHalf || Math.abs(py - otherY) >= line + 8);
-      const around = [-4, -3, -2, -1, 0, 1, 2, 3, 4].flatMap((up) => [-1, -0.5, 0, 0.5, 1].map((aside) => [
+      const around = [-4, -3, -2, -1, 0, 1, 2, 3, 4].flatMap((up) => [-2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2].map((aside) => [
         Math.max(half, Math.min(width - half, place + aside * (half + line))), // whole, also at the edge
         Math.max(line, Math.min(height - line, middle + up * line)),
       ]));
-      const cost = ([px, py]) => crowd.within(px - half, py - line / 2, px + half, py + line / 2 + 3) + Math.hypot(px - place, py - middle) / (4 * line);
+      const cost = ([px, py]) => crowd.within(px - half - reach, py - line / 2 - reach, px + half + reach, py + line / 2 + 3 + reach) + Math.hypot(px - place, py - middle) / (4 * line);
       const [best] = around.filter(isFree).map((one) => [cost(one), one]).sort(([one], [other]) => one - other);
       if (!best) continue;
       const [px, py] = best[1];
@@ -420,21 +422,10 @@ class EmbeddingMap {
     return this.tag !== "split" && this.points.decision[i] !== 255;
   }
 
-  paintChecked(context, checked, radius) {
-    const style = getComputedStyle(this.box);
-    Object.assign(context, { fillStyle: style.getPropertyValue("--st-text-color") || "#000", strokeStyle: style.getPropertyValue("--st-background-color") || "#fff", lineWidth: 1 });
-    for (const [px, py] of checked) {
-      context.beginPath();
-      context.arc(px, py, radius, 0, 2 * Math.PI);
-      context.stroke();
-      context.fill();
-    }
-  }
-
   // What is selected in the grid beside the map.
   paintMarked(context, marked, radius) {
     context.strokeStyle = getComputedStyle(this.box).getPropertyValue("--st-text-color") || "#000";
-    context.lineWidth = 3;
+    context.lineWidth = 2;
     for (const [px, py] of marked) {
       context.beginPath();
       context.arc(px, py, radius, 0, 2 * Math.PI);

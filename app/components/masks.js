@@ -2,7 +2,7 @@
 // taken or left; behind the last one the mask is decided.
 
 const MASK_ACTIONS = [
-  { id: "class", key: "l", text: "this region is another class: type a part of its name" },
+  { id: "class", key: "l", text: "neither: the class of this region by its number, or a part of its name" },
   { id: "all", key: "a", text: "change this region and all that follow" },
   { id: "rest", key: "k", text: "keep this region and all that follow" },
   { id: "light", key: "h", text: "light on the region alone, or on the whole picture" },
@@ -12,9 +12,9 @@ const MASK_ACTIONS = [
   { id: "undo", key: "z", text: "undo: the region before, or your last mask" },
 ];
 const MASK_FIXED = [["← →", "the mask before, the next one"], ["1 – 9", "bring the region with that number into view"], ["?", "this list"]];
-const MOST_ALIKE = 4; // pictures of one change at the end
+const MOST_ALIKE = 60; // pictures of one change in the list of what was checked
 const MASK_LAYERS = ["given", "suggested", "doubt"];
-const CLOSE = 2; // sides of a region's box that its close-up shows
+const CLOSE = 3; // sides of a region's box that its close-up shows
 const LEAST_CLOSE = 24; // and pixels, at least
 const ROOM = 0.08; // of the picture's height, for the words above a region
 
@@ -43,10 +43,13 @@ class MaskBench {
     ]);
     if (this.server) this.server.connection = data.connection;
     else this.server = new Server(data.connection);
-    if (!isNew) return;
-    const asked = data.items.findIndex((item) => item.sample === data.first);
+    const isTurned = this.isDone !== data.isDone;
+    this.isDone = data.isDone;
+    if (!isNew && !isTurned) return;
+    const wanted = data.items.findIndex((item) => item.sample === (this.wanted ?? (isNew ? data.first : null)));
     const open = data.items.findIndex((item) => !item.decision);
-    this.at = asked >= 0 ? asked : open >= 0 ? open : data.items.length; // the last is the end
+    this.wanted = null;
+    this.at = wanted >= 0 ? wanted : open >= 0 ? open : data.items.length; // the last is the end
     this.open();
   }
 
@@ -62,7 +65,7 @@ class MaskBench {
   async open() {
     const { item } = this;
     this.card = null;
-    if (!item) return void this.drawEnd();
+    if (!item || this.isDone) return void this.drawEnd();
     try {
       const card = await this.server.post("mask-card", { audit: this.data.audit, sample: item.sample });
       if (item !== this.item) return;
@@ -71,41 +74,74 @@ class MaskBench {
       // By number of a region the class that it changes to; null where it is kept.
       const { taken } = card;
       this.said = new Map(taken ? card.regions.map(({ number, suggested }) => [number, number in taken ? taken[number] ?? suggested : null]) : []);
-      this.region = card.regions[0];
+      this.region = card.regions.find(({ number }) => number === this.wantedRegion) || card.regions[0];
+      this.wantedRegion = null;
       this.draw();
     } catch (error) {
       this.notice.tell(error.message, "bad");
     }
   }
 
-  // No suspect, or every one is decided: what was done, and what follows.
+  // What was decided, each with its picture, by the change that it is: behind the last suspect, and whenever it is asked for.
   async drawEnd() {
     this.card = null;
-    const of = this.data.items.length;
-    const how = Object.entries(this.data.decisions).map(([name, { words }]) => [this.data.items.filter(({ decision }) => decision === name).length, name === "relabel" ? "changed" : words]);
-    const masks = how.filter(([count]) => count).map(([count, words]) => `${count} ${words}`).join(", ");
-    const next = (id) => () => this.component.setTriggerValue("next", id);
-    const said = of > 1 ? `All ${of} suspects are checked` : of ? "The one suspect is checked" : "No mask is a suspect";
-    this.actions.replaceChildren(...(of ? [actionButton("←", "Back", () => this.go(-1)), actionButton(this.keymap.shown("undo"), "Undo", () => this.undo())] : []));
+    const { items, decisions, next } = this.data;
+    const done = items.filter(({ decision }) => decision);
+    const of = (name) => items.filter(({ decision }) => decision === name);
+    const counts = Object.keys(decisions).filter((name) => of(name).length).sort((one, other) => of(other).length - of(one).length);
+    const masks = counts.map((name) => `${of(name).length} ${this.wordsOf(name)}`).join(", ");
+    const all = items.length > 1 ? `All ${items.length} suspects are checked` : "The one suspect is checked";
+    const said = !items.length ? "No mask is a suspect" : !done.length ? "Nobody has checked a mask yet" : done.length === items.length ? all : `${done.length} of ${items.length} suspects are checked`;
+    this.actions.replaceChildren(...(items.length && !this.isDone ? [actionButton("←", "Back", () => this.go(-1)), actionButton(this.keymap.shown("undo"), "Undo", () => this.undo())] : []));
     this.live.textContent = said;
-    const { regions } = of ? await this.server.post("mask-done", { audit: this.data.audit }) : { regions: [] };
+    const { regions } = done.length ? await this.server.post("mask-done", { audit: this.data.audit }) : { regions: [] };
     if (this.card) return; // gone back meanwhile
     const pairs = new Map();
     for (const one of regions) {
       const pair = `${one.given}-${one.becomes}`;
       pairs.set(pair, [...(pairs.get(pair) || []), one]);
     }
-    const groups = [...pairs.values()].sort((one, other) => other.length - one.length).map((alike) =>
-      el("div", { class: "changes" }, [
-        el("div", {}, [el("b", { text: `${alike.length} ` }), this.named(alike[0].given, "given"), el("span", { text: " → " }), this.named(alike[0].becomes, "suggested")]),
-        el("div", { class: "row" }, alike.slice(0, MOST_ALIKE).map(({ sample, number }) => el("img", { src: this.layerOf(sample, `close-${number}`), alt: `Sample ${sample}, region ${number}`, loading: "lazy" }))),
-      ]));
+    const changes = [...pairs.values()].sort((one, other) => other.length - one.length).map((alike) =>
+      this.group([this.named(alike[0].given, "given"), el("span", { text: " → " }), this.named(alike[0].becomes, "suggested")],
+        alike.map(({ sample, number }) => [sample, number, this.layerOf(sample, `close-${number}`), `Sample ${sample}, region ${number}`])));
+    const others = counts.filter((name) => name !== "relabel").map((name) =>
+      this.group([el("span", { text: this.wordsOf(name) })], of(name).map(({ sample }) => [sample, null, this.server.image(sample, 192), `Sample ${sample}`])));
+    const go = (id) => () => this.component.setTriggerValue("next", id);
+    const isOver = done.length === items.length;
     this.stage.replaceChildren(el("div", { class: "masks-end", "data-testid": "masks-end" }, [
-      el("p", { class: "mask-head", text: said }),
-      masks ? el("p", { text: `Masks: ${masks}. ${regions.length === 1 ? "1 region changes" : `${regions.length} regions change`}.` }) : null,
-      el("div", { class: "row" }, this.data.next.map(({ id, text }, at) => el("button", { class: `action ${at ? "" : "primary"}`, text, onclick: next(id) }))),
-      el("div", { class: "all-changes" }, groups),
+      el("div", { class: "finished" }, [
+        el("p", { class: "mask-head", text: masks ? `${said}: ${masks}.` : `${said}.` }),
+        ...(isOver ? next.map(({ id, text }, at) => el("button", { class: `action ${at ? "" : "primary"}`, text, onclick: go(id) })) : []),
+      ]),
+      el("div", { class: "all-changes" }, [...changes, ...others]),
     ]));
+  }
+
+  wordsOf(decision) {
+    return decision === "relabel" ? "changed" : this.data.decisions[decision]?.words || decision;
+  }
+
+  // Pictures of what was decided alike; one that was a mistake is a press away.
+  group(head, pictures) {
+    const shown = pictures.slice(0, MOST_ALIKE).map(([sample, number, src, text]) =>
+      el("button", { class: "zoom", title: text, "aria-label": text, onclick: () => this.comeBack(sample, number) }, [el("img", { src, alt: "", loading: "lazy" })]));
+    const more = pictures.length - shown.length;
+    return el("div", { class: "changes" }, [
+      el("div", {}, [el("b", { text: `${pictures.length.toLocaleString("en")} ` }), ...head]),
+      el("div", { class: "row" }, [...shown, more ? el("small", { text: `and ${more.toLocaleString("en")} more` }) : null]),
+    ]);
+  }
+
+  // ``number``: of the region to show, null: the first.
+  comeBack(sample, number) {
+    this.wantedRegion = number;
+    if (this.isDone) {
+      this.wanted = sample;
+      this.component.setTriggerValue("next", "Suspects");
+      return;
+    }
+    this.at = this.data.items.findIndex((item) => item.sample === sample);
+    this.open();
   }
 
   draw() {
@@ -135,12 +171,13 @@ class MaskBench {
     });
     const rows = card.regions.map((one, at) =>
       el("button", { class: "region-row", "data-region": one.number, "aria-current": isInView(one) ? "true" : null, onclick: () => this.look(one.number) }, [
-        el("b", { text: String(at + 1) }),
+        el("kbd", { text: String(at + 1) }),
         el("span", { class: "pair", title: `${percent(one.doubt)} likely wrong, ${percent(one.share)} of the picture` }, pair(one)),
         el("span", { class: "stands", text: stands(one) || percent(one.doubt) }),
       ]));
+    // Colours of classes are explained while they lie over the photo, and are nowhere else.
     const there = [...new Set([...card.classes, ...card.regions.map(({ suggested }) => suggested)])];
-    const legend = el("ul", { class: "legend", "aria-label": "Classes of this mask" }, there.map((label) => el("li", {}, this.named(label))));
+    const legend = this.shown.given || this.shown.suggested ? el("ul", { class: "legend", "aria-label": "Classes of this mask" }, there.map((label) => el("li", {}, this.coloured(label)))) : null;
     const button = (id, text, action, tone = "") => actionButton(this.keymap.shown(id), text, action, tone, { title: text });
     const of = card.regions.length;
     const texts = of ? { relabel: `Change to ${names[this.region.suggested]}`, keep: `Keep ${names[this.region.given]}` } : {};
@@ -151,27 +188,26 @@ class MaskBench {
     const whole = of ? [button("light", this.isLit ? "Whole picture" : "Only this region", () => this.show("light"))] : [];
     const toggle = (name) => actionButton(this.keymap.shown(name), name[0].toUpperCase() + name.slice(1), () => this.show(name), `layer-${name}`, { "aria-pressed": String(this.shown[name]), title: MASK_ACTIONS.find(({ id }) => id === name).text });
     const layersOf = [...whole, ...MASK_LAYERS.map(toggle)];
-    const other = of ? [button("class", "Other class", () => this.pickClass())] : [];
+    const neither = of ? [button("class", "Neither", () => this.pickClass(), "large")] : [];
     const others = [...decided.filter((one) => !isLarge(one)).map(verdict), ...rest];
     const narrow = isNarrow(this.box);
     const count = this.data.items.filter(({ decision }) => decision).length;
-    const standing = item.decision ? `${this.data.decisions[item.decision]?.words || item.decision} by ${card.reviewer || this.data.reviewer}` : "";
+    const standing = item.decision ? `${this.wordsOf(item.decision)} by ${card.reviewer || this.data.reviewer}` : "";
     const over = el("div", { class: "layers", style: `--shape:${card.width} / ${card.height}` }, [picture, ...layers, ...boxes]);
     this.stage.replaceChildren(el("div", { class: "judge", "data-testid": "mask", "data-sample": item.sample, "data-decision": item.decision || "" }, [
-      el("div", {}, [el("div", { class: "pane" }, [over]), narrow ? null : el("div", { class: "row" }, layersOf), legend]),
+      el("div", {}, [el("div", { class: "pane" }, [over]), narrow ? legend : el("div", { class: "row" }, [...layersOf, legend])]),
       el("div", { class: "question" }, [
         el("small", { text: [of > 1 ? `Region ${card.regions.indexOf(this.region) + 1} of ${of}` : "", `${this.data.items.length - count} of ${this.data.items.length} masks left`, this.region && Math.max(card.light, this.region.light) > 1 ? "shown brighter" : ""].filter(Boolean).join(" · "), title: `Sample ${item.sample} · ${item.filepath}` }),
         el("div", { class: "mask-head" }, of ? this.asked(names) : "No suspect region"),
         standing ? el("div", { class: "standing", text: standing }) : null,
-        this.region ? el("div", { class: "chance", text: `${percent(this.region.doubt)} likely wrong` }) : null,
+        this.region ? el("p", { class: "chance" }, [el("b", { text: `${percent(this.region.doubt)} likely wrong. ` }), el("span", { text: this.region.why })]) : null,
         this.region ? this.closeUp(this.region) : null,
-        this.region ? el("p", { class: "why", text: this.region.why }) : null,
         of > 1 ? el("div", { class: "region-list" }, rows) : null,
       ]),
     ]));
     this.actions.replaceChildren(...toolbar(
-      this.box, decided.filter(isLarge).map(verdict),
-      [...other, ...(narrow ? [...others, ...layersOf] : [menu("More", others)])],
+      this.box, [...decided.filter(isLarge).map(verdict), ...neither],
+      narrow ? [...others, ...layersOf] : [menu("More", others)],
       [this.turner()], undoButton(this.box, this.keymap, () => this.undo()), () => this.help(),
     ));
     // The list alone scrolls, never the page.
@@ -196,18 +232,22 @@ class MaskBench {
     return [el("span", { text: "Is this " }), this.named(given, "given"), el("span", { text: " or " }), this.named(suggested, "suggested"), el("span", { text: "?" })];
   }
 
+  named(label, kind) {
+    return el("span", { class: kind, text: this.data.classNames[label] });
+  }
+
   // A class beside its colour in the mask.
-  named(label, kind = "") {
-    return el("span", { class: `of-class ${kind}`, style: `--colour:${this.data.colours[label]}`, text: this.data.classNames[label] });
+  coloured(label) {
+    return el("span", { class: "of-class", style: `--colour:${this.data.colours[label]}`, text: this.data.classNames[label] });
   }
 
   pickClass() {
     if (!this.region || this.isSending) return;
-    const { given, suggested, number } = this.region;
+    const { given, number } = this.region;
     showPicker(this.layer, this.data.classNames, "Which class is this region?", (label) => {
       hideLayer(this.layer);
       if (this.region?.number === number) this.say(label === given ? null : label);
-    }, { likely: [suggested, given], colours: this.data.colours });
+    }, { isNumbered: true, colours: this.data.colours });
   }
 
   // A region close up; what lies over the photo is of its shape.
@@ -329,6 +369,7 @@ class MaskBench {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     const others = { undo: () => this.undo(), all: () => this.rest(true), rest: () => this.rest(false), class: () => this.pickClass() };
     if (key === "?") this.help();
+    else if (this.isDone) return;
     else if (step) this.go(step);
     else if (!this.card && id !== "undo") return;
     else if (/^[1-9]$/.test(key) && !this.keymap.isOff) this.look(this.card.regions[Number(key) - 1]?.number);

@@ -152,9 +152,9 @@ class Crowd {
     this.dots = new Uint32Array(this.columns * this.rows);
   }
 
-  add(px, py) {
+  add(px, py, weight = 1) {
     const [column, row] = [Math.floor(px / CELL_PX), Math.floor(py / CELL_PX)];
-    if (column >= 0 && row >= 0 && column < this.columns && row < this.rows) this.dots[row * this.columns + column] += 1;
+    if (column >= 0 && row >= 0 && column < this.columns && row < this.rows) this.dots[row * this.columns + column] += weight;
   }
 
   within(left, top, right, bottom) {
@@ -172,7 +172,7 @@ function ringStamp(radius, ratio, tone) {
   const context = el("canvas", { width: 2 * half, height: 2 * half }).getContext("2d");
   context.translate(half, half);
   context.arc(0, 0, radius, 0, 2 * Math.PI);
-  context.lineWidth = Math.min(2, radius / ratio / 3) * ratio;
+  context.lineWidth = Math.min(1.5, radius / ratio / 3) * ratio;
   context.strokeStyle = tone;
   context.stroke();
   return { half, pixels: new Uint32Array(context.getImageData(0, 0, 2 * half, 2 * half).data.buffer) };

@@ -1,8 +1,7 @@
-// Given numbers against predicted ones, with the line on which both are the same. Suspects stand out, what was answered
+// Given numbers against suggested ones, with the line on which both are the same. Suspects stand out, what was answered
 // here has its new place at once, and the sample in view is ringed. A click on a dot asks for its sample.
 
 const [SIDE_PX, LEFT_PX, LOW_PX, ROOM_PX, TICKS] = [320, 40, 40, 12, 4];
-const MOST_LETTERS = 28; // of a name beside an axis
 
 function svg(tag, attributes, children = []) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -21,11 +20,10 @@ function ticksOf(low, high) {
   return ticks;
 }
 
-// ``chart``: name, points [sample, given, predicted, whether a suspect]; ``answers``: sample -> the number it has now, null
+// ``chart``: name, points [sample, given, suggested, whether a suspect]; ``answers``: sample -> the number it has now, null
 // where it has none.
-function scatter({ name: whole, points }, answers, current, onPick) {
-  const name = whole.length > MOST_LETTERS ? "number" : whole;
-  const all = points.flatMap(([, given, predicted]) => [given, predicted]);
+function scatter({ name, points }, answers, current, onPick) {
+  const all = points.flatMap(([, given, suggested]) => [given, suggested]);
   const [least, most] = [all.reduce((one, other) => Math.min(one, other)), all.reduce((one, other) => Math.max(one, other))];
   const margin = (most - least || 1) * 0.04;
   const [low, high] = [least - margin, most + margin];
@@ -39,12 +37,12 @@ function scatter({ name: whole, points }, answers, current, onPick) {
     text(at.toLocaleString("en"), { x: x(at), y: y(low) + 15, "text-anchor": "middle" }),
     text(at.toLocaleString("en"), { x: LEFT_PX - 6, y: y(at) + 4, "text-anchor": "end" }),
   ]);
-  const dotOf = ([sample, given, predicted, isSuspect]) => {
+  const dotOf = ([sample, given, suggested, isSuspect]) => {
     const isAnswered = answers.has(sample);
     const now = answers.get(sample) ?? given;
     const kind = isAnswered ? "checked" : isSuspect ? "suspect" : "other";
-    const dot = svg("circle", { class: kind, cx: x(predicted), cy: y(now), r: kind === "other" ? 3 : 5, "data-dot": sample }, [
-      svg("title", {}, [`Sample ${sample}: ${now} given, ${predicted} predicted`]),
+    const dot = svg("circle", { class: kind, cx: x(suggested), cy: y(now), r: kind === "other" ? 3 : 5, "data-dot": sample }, [
+      svg("title", {}, [`Sample ${sample}: ${now} given, ${suggested} suggested`]),
     ]);
     dot.addEventListener("click", () => onPick(sample));
     return dot;
@@ -53,10 +51,10 @@ function scatter({ name: whole, points }, answers, current, onPick) {
   const dots = [...points].sort((one, other) => rank(one) - rank(other)).map(dotOf);
   const inView = points.find(([sample]) => sample === current);
   const ring = inView ? [svg("circle", { class: "ring", cx: x(inView[2]), cy: y(answers.get(current) ?? inView[1]), r: 10, "data-ring": current })] : [];
-  return svg("svg", { class: "scatter", viewBox: `0 0 ${SIDE_PX} ${SIDE_PX}`, role: "img", "aria-label": `${whole}: given against predicted` }, [
+  return svg("svg", { class: "scatter", viewBox: `0 0 ${SIDE_PX} ${SIDE_PX}`, role: "img", "aria-label": `${name}: given against suggested` }, [
     ...axes, svg("line", { class: "same", x1: x(low), y1: y(low), x2: x(high), y2: y(high) }),
-    text(`predicted ${name}`, { x: x(high), y: SIDE_PX - 6, "text-anchor": "end" }),
-    text(`given ${name}`, { x: 12, y: y(high), "text-anchor": "end", transform: `rotate(-90 12 ${y(high)})` }),
+    text("suggested", { x: x(high), y: SIDE_PX - 6, "text-anchor": "end" }),
+    text("given", { x: 12, y: y(high), "text-anchor": "end", transform: `rotate(-90 12 ${y(high)})` }),
     ...dots, ...ring,
   ]);
 }

@@ -52,12 +52,11 @@ DOES = {
 TOGETHER = "All together"
 MOST_ROWS = 10_000
 """Labels that are looked at for what the engines doubt, evenly spread."""
-WRONG_DOUBTED, RIGHT_DOUBTED, SEES = "Wrong ones doubted", "Right ones doubted", "Sees the suggestion"
+WRONG_DOUBTED, RIGHT_DOUBTED = "Wrong ones doubted", "Right ones doubted"
 MEANINGS = {
     WRONG_DOUBTED: "Of the labels that people found wrong: for how many it sees another class",
     RIGHT_DOUBTED: "Of the labels that people found right: how many it doubts in error",
     "Doubts": "For how many of all labels it sees another class",
-    SEES: "For how many of the suspects it sees the class that is suggested",
     "Weight": "How much it counts where the engines are pooled",
     "Area under ROC": "How well it tells wrong labels, which are known here, from right ones (1: perfectly)",
 }
@@ -90,7 +89,6 @@ def columns_of_scores(
     spread = np.linspace(0, len(scores) - 1, min(MOST_ROWS, len(scores))).astype(int)
     rows = np.union1d(spread, np.flatnonzero(np.isin(samples, list(known.right | known.wrong))))
     given, suspect = scores.given_label.to_numpy()[rows], scores.is_label_issue.to_numpy(dtype=bool)[rows]
-    suggested = scores.suggested_label.to_numpy()[rows]
     seen = predictions(audit.id, f"{audit.created_at} {arrays.ranked_at(audit)}", names, samples[rows])
     doubted = {name: (labels != given) & (given >= 0) for name, labels in seen.items()} | {TOGETHER: suspect}
     found: dict[str, dict[str, str]] = {}
@@ -98,12 +96,9 @@ def columns_of_scores(
         right, wrong = np.isin(samples[rows], list(known.right)), np.isin(samples[rows], list(known.wrong))
         found[WRONG_DOUBTED] = {name: doubted_of(one, wrong) for name, one in doubted.items()}
         found[RIGHT_DOUBTED] = {name: doubted_of(one, right) for name, one in doubted.items()}
-    labeled = max(1, int((given >= 0).sum()))
-    found["Doubts"] = {name: words.percent(float(one.sum() / labeled)) for name, one in doubted.items()}
-    if suspect.any():
-        found[SEES] = {
-            name: words.percent(float((labels == suggested)[suspect].mean())) for name, labels in seen.items()
-        }
+    else:
+        labeled = max(1, int((given >= 0).sum()))
+        found["Doubts"] = {name: words.percent(float(one.sum() / labeled)) for name, one in doubted.items()}
     if is_wrong is not None and 0 < is_wrong[rows].sum() < len(rows):
         trusts = {name: np.asarray(arrays.trust(audit.id, name), dtype=np.float64) for name in names}
         trusts = {name: trust[samples[rows]] for name, trust in trusts.items()}
@@ -128,8 +123,8 @@ def reading(dataset: Dataset, columns: Mapping[str, Mapping[str, str]]) -> str:
     alone.sort(key=lambda text: int(text.split()[0].replace(",", "")))
     said = (
         f"People checked {words.plural(len(checked), 'label')}, {at_random} drawn at random. Together the "
-        f"engines doubt **{columns[WRONG_DOUBTED][TOGETHER]}** wrong ones and, in error, "
-        f"**{columns[RIGHT_DOUBTED][TOGETHER]}** right ones; one engine alone {alone[0].split()[0]} to {alone[-1]}."
+        f"engines doubt **{columns[WRONG_DOUBTED][TOGETHER]}** wrong ones and "
+        f"**{columns[RIGHT_DOUBTED][TOGETHER]}** right ones. One engine alone doubts {alone[0].split()[0]} to {alone[-1]} right ones."
     )
     return said if 2 * drawn >= len(checked) else f"{said} Most were suspects, so all engines doubt many."
 

@@ -52,9 +52,8 @@ def draw(dataset: Dataset, audit: Audit, table: pd.DataFrame) -> None:
     outcomes, names = decisions.outcomes(dataset.id), dataset.class_names
     address_of = functools.partial(_address, readers.connection(dataset))
     st.caption(
-        "Here they part most. A bar counts the engines that see :orange[the given class], :blue[the suggested one] "
-        "or :violet[another]. A suggestion that no engine sees comes from which classes are often given for each "
-        "other. A click on a picture opens it among the suspects."
+        "Where they part most: how many see :orange[**the given class**], :blue[**the suggested one**] or "
+        ":violet[**another**]. A click on a picture opens it."
     )
     with st.container(key="engines_parted"):
         for row in rows:
@@ -86,10 +85,10 @@ def card_of(row: Row, names: Sequence[str], address: str, said: str) -> str:
     """HTML: a sample's picture, a bar of its votes by class with their number, the classes in words, and what
     people said.
 
-    The given class comes first, then the suggested one, then those with most votes.
+    The given class comes first, also where no engine sees it, then the suggested one, then those with most votes.
     """
     sample, given, suggested, votes = row
-    by_class: dict[int, list[str]] = {}
+    by_class: dict[int, list[str]] = {given: []}
     for title, label in votes:
         by_class.setdefault(label, []).append(title)
     order = sorted(by_class, key=lambda one: (one != given, one != suggested, -len(by_class[one])))
@@ -104,16 +103,13 @@ def card_of(row: Row, names: Sequence[str], address: str, said: str) -> str:
         f'<span class="{tone(one)}" style="flex-grow:{len(by_class[one])}" '
         f'title="{named(one)}: {html.escape(", ".join(by_class[one]))}">{len(by_class[one])}</span>'
         for one in order
+        if by_class[one]
     )
     counts = " · ".join(f'<b class="{tone(one)}">{named(one)}</b> {len(by_class[one])}' for one in order)
-    told = [] if given in by_class else [f'given <b class="given">{named(given)}</b>, seen by none']
-    if suggested not in by_class:
-        told.append(f'suggested <b class="suggested">{named(suggested)}</b>, seen by none')
-    if said:
-        told.append(f"<i>{html.escape(said)}</i>")
+    told = f"<p><i>{html.escape(said)}</i></p>" if said else ""
     return (
         f'<div class="parted"><img src="{html.escape(address)}" alt="Sample {sample}"><div>{parts}</div>'
-        f"<p>{counts}</p>" + "".join(f"<p>{one}</p>" for one in told) + "</div>"
+        f"<p>{counts}</p>{told}</div>"
     )
 
 

@@ -33,9 +33,14 @@ KINDS_OF_COPIES = (
     "backbone's features and has nearly the same pixels once the pictures are moved or mirrored."
 )
 SHARE_BAR = st.column_config.ProgressColumn(
-    format="%.1f %%", min_value=0.0, max_value=100.0, width=190, color=charts.MARKED
+    format="%.0f %%",
+    min_value=0.0,
+    max_value=100.0,
+    width=190,
+    color=charts.MARKED,
+    help="The share of its labels that the engines expect to be wrong.",
 )
-EXPECTED, CHECKED = "wrong, as the engines expect", "wrong, as random checks say"
+EXPECTED, CHECKED = "likely wrong", "wrong, by random check"
 """Columns of two shares: the mean chance that a label is wrong, hidden while nothing verified calibrates it, and
 the interval of the rows that people checked.
 """
@@ -130,11 +135,9 @@ def draw_some(dataset: Dataset, audit: Audit, move: statements.Move, found: list
 
 
 def said_of(move: statements.Move) -> str:
-    """``12 suspects · 3 found wrong · 5 to 20 in all``, without what is zero or unknown."""
+    """``12 suspects · 3 found wrong``, without what is zero."""
     parts = [words.plural(move.suspected, "suspect")] * bool(move.suspected)
     parts += [f"{words.count(move.found)} found wrong"] * bool(move.found)
-    if move.interval is not None:
-        parts.append("{} to {} in all".format(*map(words.count, move.interval)))
     return " · ".join(parts)
 
 
@@ -192,7 +195,7 @@ def draw_classes(
             ),
             "found wrong": st.column_config.NumberColumn(width=100),
             "trust": st.column_config.BarChartColumn(
-                "doubted … trusted",
+                "trust, low to high",
                 help="How many labels of the class the engines doubt (bars on the left) and trust (on the right). "
                 "All classes have one scale.",
                 width=170,
@@ -205,7 +208,8 @@ def draw_classes(
             ),
             EXPECTED: SHARE_BAR,
             CHECKED: st.column_config.TextColumn(
-                width=190, help="From the labels of the class that were checked at random, at 95 %."
+                width=190,
+                help="From the labels of the class that people checked at random: between these two, at 95 %.",
             )
             if table[CHECKED].any()
             else None,

@@ -22,7 +22,7 @@ from auditor.ground.vocabulary import RELABEL
 from auditor.labels.masks import KIND
 
 MOST_LISTED = 2_000
-SUSPECTS, SAMPLE = "Suspects", state.RANDOM_SAMPLE
+SUSPECTS, SAMPLE, DONE = "Suspects", state.RANDOM_SAMPLE, "Checked"
 BENCH, VIEW = "masks_bench", "masks_view"
 
 
@@ -33,8 +33,11 @@ def standing(row: Mapping[Hashable, Any]) -> str | None:
     return str(row["decision"])
 
 
-def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
-    """The masks with a likely wrong region, on the bench, and those that were found wrong without one."""
+def review(dataset: Dataset, audit: Audit, reviewer: str, *, is_done: bool) -> None:
+    """The masks with a likely wrong region, on the bench, and those that were found wrong without one.
+
+    ``is_done``: what was decided on them is listed instead, and a press on a picture brings its mask back.
+    """
     first = state.asked_sample(dataset)
     rows = KIND.table(dataset, audit, KIND.suspects(dataset, audit, top=MOST_LISTED).page)
     waits = (rows.decision == RELABEL) & ~rows.regions_taken.astype(bool)
@@ -47,6 +50,7 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
         colours=[colour(label) for label in range(len(dataset.class_names))],
         reviewer=reviewer,
         first=first,
+        is_done=is_done,
         items=[
             {
                 "sample": int(row["sample_id"]),
@@ -59,14 +63,16 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
         next_steps={SAMPLE: "Check a random sample"},
         on_next=go_on,
     )
-    st.caption(KIND.statement(dataset, audit))
+    if is_done:
+        return
     with st.expander("Classes"), shown():
+        st.caption(KIND.statement(dataset, audit))
         table = KIND.class_table(dataset, audit).round(3)
         st.dataframe(table.rename(columns=lambda name: name.replace("_", " ")), hide_index=True)
 
 
 def go_on() -> None:
-    """Turn to the view that was chosen at the end of the list."""
+    """Turn to the view that was chosen on the bench."""
     st.session_state[VIEW] = st.session_state[BENCH]["next"]
 
 
@@ -94,7 +100,7 @@ def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:
 dataset, bar = state.screen("Masks")
 audit = state.require_audit(dataset)
 with bar, shown():
-    view = st.radio("View", [SUSPECTS, SAMPLE], key=VIEW, horizontal=True, label_visibility="collapsed")
+    view = st.radio("View", [SUSPECTS, SAMPLE, DONE], key=VIEW, horizontal=True, label_visibility="collapsed")
     if sign_in.may(OWNER):
         downloads.button(
             dataset,
@@ -112,4 +118,4 @@ if view == SAMPLE:
     with shown():
         verify(dataset, audit, reviewer)
 else:
-    review(dataset, audit, reviewer)
+    review(dataset, audit, reviewer, is_done=view == DONE)

@@ -44,7 +44,7 @@ HEADS = {
     "reviewer": "by",
 }
 """What the columns of checked numbers are called."""
-BENCH, PICKED, VIEW = "numbers_bench", "numbers_picked", "numbers_view"
+BENCH, PICKED, VIEW, CHOSEN = "numbers_bench", "numbers_picked", "numbers_view", "numbers_chosen"
 GOES_ON = "numbers_goes_on"
 """The audit beyond whose suspects somebody goes on."""
 SUSPECTS, SAMPLE, DONE, OTHERS = "Suspects", state.RANDOM_SAMPLE, "Checked", "others"
@@ -93,6 +93,9 @@ def asked(dataset: Dataset, audit: Audit, row: dict[Hashable, Any]) -> dict[str,
         "label": name,
         "question": f"Is {number_text(given)} right, or {in_unit(dataset, figure(suggested))}?",
         "other": not row["is_label_issue"] or not pd.isna(row["decision"]),
+        "standing": ""
+        if pd.isna(row["decision"])
+        else f"{OUTCOMES.get(row['decision'], row['decision'])} by {row['reviewer']}",
         "sides": [
             {
                 "kind": "given",
@@ -116,7 +119,7 @@ def asked(dataset: Dataset, audit: Audit, row: dict[Hashable, Any]) -> dict[str,
     }
 
 
-def along_the_scale(dataset: Dataset, audit: Audit, apart_from: Collection[int] = ()) -> dict[str, Any]:
+def along_the_scale(dataset: Dataset, audit: Audit, apart_from: Collection[int]) -> dict[str, Any]:
     """Trusted samples from the lowest to the highest given number, none of ``apart_from``, to compare with."""
     given = readers.given_numbers(dataset)
     rows = trusted_samples(given, readers.score_table(audit), apart_from)
@@ -131,7 +134,7 @@ def along_the_scale(dataset: Dataset, audit: Audit, apart_from: Collection[int] 
 
 
 def chart_of(dataset: Dataset, audit: Audit, checked: pd.DataFrame) -> dict[str, Any]:
-    """The chart beside the numbers: every suspect and others evenly spread, and samples along the scale.
+    """The chart beside the numbers: every suspect and others evenly spread.
 
     ``checked``: sample_id and cleaned, the number it has now, of what people decided.
     """
@@ -144,13 +147,12 @@ def chart_of(dataset: Dataset, audit: Audit, checked: pd.DataFrame) -> dict[str,
     rows = zip(samples[kept], given[kept], predicted[kept], suspects[kept], strict=True)
     return {
         "name": dataset.class_names[0],
-        "sentence": f"{statements.noise_rate_now(audit).sentence} Click on a dot to see its picture.",
+        "sentence": statements.noise_rate_now(audit).sentence,
         "points": [[int(one), float(x), float(y), bool(marked)] for one, x, y, marked in rows],
         "answers": [
             [int(one), float(number) if np.isfinite(number) else None]
             for one, number in checked[["sample_id", "cleaned"]].astype(float).to_numpy()
         ],
-        "scale": along_the_scale(dataset, audit),
     }
 
 
@@ -243,10 +245,25 @@ def decided(dataset: Dataset, audit: Audit) -> None:
     seen = [(int(sample), number_text(given), number_text(cleaned)) for sample, given, cleaned in numbers]
     worst.row(dataset, seen, key="numbers_changed")
     table = found.assign(
-        decision=[DECISIONS[one].words if one in DECISIONS else one for one in found.decision],
+        decision=[OUTCOMES.get(one, one) for one in found.decision],
         cleaned=found.cleaned.where(found.decision != KEEP, found.given),
     )
-    st.dataframe(table, hide_index=True, column_config=HEADS)
+    st.dataframe(
+        table,
+        hide_index=True,
+        column_config=HEADS,
+        on_select=partial(again, dataset, found.sample_id.tolist()),
+        selection_mode="single-row",
+        key=CHOSEN,
+    )
+    st.caption("A chosen row brings its number back.")
+
+
+def again(dataset: Dataset, samples: list[int]) -> None:
+    """Turn to the checked number that was chosen in the table."""
+    if chosen := st.session_state[CHOSEN]["selection"]["rows"]:
+        st.session_state[PICKED] = (dataset.id, samples[chosen[0]])
+        st.session_state[VIEW] = SUSPECTS
 
 
 dataset, bar = state.screen("Numbers")

@@ -55,8 +55,9 @@ CLOSE, CLOSE_SIDE = "close-", 192
 """Before the number of a region: that part of the picture, so many pixels square."""
 REGION = "region-"
 """Before the number of a region: a veil lies over all but that one."""
-VEIL, EDGE = (40, 46, 56, 64), (255, 255, 255, 255)
-"""Colours (RGBA) beyond the region and of its border; the veil is grey, for photos may be dark themselves."""
+VEIL, EDGE, SHADE = (40, 46, 56, 64), (255, 255, 255, 255), (0, 0, 0, 150)
+"""Colours (RGBA) beyond the region, of its border and around that, for a bright sky; the veil is grey, for photos
+may be dark themselves."""
 GREY_SIDE, DARK, MOST_LIGHT = 256, 96, 4.0
 """Pixels of the picture that says how dark a region is, below which mean of 255 its close-up is brighter, and
 how many times at most."""
@@ -113,10 +114,11 @@ def _spotlight(dataset: Dataset, audit_id: int, sample: Sample, number: str) -> 
     """(H, W, 4) a white line around one region and a veil beyond it."""
     inside = _inner(_region(dataset, audit_id, sample, number).pixels, sample)
     inside = _larger(inside, max(1, -(-DRAWN_SIDE // max(inside.shape))))
-    edge = _near(inside, 2) & ~inside
+    wide = _near(inside, 2)
     pixels = np.zeros((*inside.shape, 4), np.uint8)
     pixels[~inside] = VEIL
-    pixels[edge] = EDGE
+    pixels[_near(wide, 1) & ~wide] = SHADE
+    pixels[wide & ~inside] = EDGE
     return pixels
 
 

@@ -44,12 +44,14 @@ def test_card_of__a_bar_counts_the_engines_by_class_the_given_one_first() -> Non
         ("other", "2", "a&lt;b: A, B"),
     ]
     assert "<i>checked: cat</i>" in card
-    assert "seen by none" not in card
     unseen = parting.card_of((7, 0, 1, votes[:2]), NAMES, "/at/7", "")
-    assert re.findall(r'(\w+) <b class="(\w+)">\w+</b>, seen by none', unseen) == [
-        ("given", "given"),
-        ("suggested", "suggested"),
+    assert re.findall(r'<b class="(\w+)">(.+?)</b> (\d)', unseen) == [
+        ("given", "cat", "0"),
+        ("other", "a&lt;b", "2"),
     ]
+    assert re.findall(r'<span class="(.*?)"', unseen) == ["other"], (
+        "a class that no engine sees has no part of the bar"
+    )
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,8 @@ def reading(dataset: Dataset, columns: Mapping[str, Mapping[str, str]]) -> str:
     said = (
         f"People checked {words.plural(len(checked), 'label')}, {at_random} drawn at random. Together the "
         f"engines doubt **{columns[WRONG_DOUBTED][TOGETHER]}** wrong ones and "
-        f"**{columns[RIGHT_DOUBTED][TOGETHER]}** right ones. One engine alone doubts {alone[0].split()[0]} to {alone[-1]} right ones."
+        f"**{columns[RIGHT_DOUBTED][TOGETHER]}** right ones. One engine alone doubts "
+        f"{alone[0].split()[0]} to {alone[-1]} right ones."
     )
     return said if 2 * drawn >= len(checked) else f"{said} Most were suspects, so all engines doubt many."
 

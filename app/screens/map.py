@@ -16,8 +16,8 @@ COLOURS |= {"review": "Review", "reviewer": "Reviewer", "split": "Split"}
 WORST = 12
 HELP = (
     "A dot's colour is its label of today. A ring around it says that it is a suspect. Dots that lie together look "
-    "alike in what the map was made from. Crowded parts are drawn wider than they are, empty ones narrower. The wheel "
-    "zooms, Shift and drag move the view. By keys: arrows and + − move it."
+    "alike in what the map was made from. Crowded parts are drawn wider than they are, empty ones narrower. The "
+    "wheel zooms, Shift and drag move the view. By keys: arrows and + − move it."
 )
 
 dataset, bar = state.screen("Map")

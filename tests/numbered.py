@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
+from auditor.api import open_dataset
 from auditor.audits import worker
 from auditor.backbones import own_features
 from auditor.ground.vocabulary import REGRESSION
@@ -49,3 +50,8 @@ def make_home(folder: Path) -> None:
     options = {"cross_entropy": {"folds": 8, "batch_size": 16, "learning_rate": 0.003}}
     audit_id = KIND.plan("ages", ["cross_entropy"], options=options, features=features, device="cpu")
     worker.run_audit(audit_id)
+
+
+def num_suspects(name: str) -> int:
+    """How many numbers of a dataset its newest audit doubts."""
+    return int(open_dataset(name).suspects(NUM).is_label_issue.sum())

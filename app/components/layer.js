@@ -24,8 +24,8 @@ const MOST_SHOWN = 200;
 const labelsOf = (classNames) => [...classNames.keys()].filter((label) => classNames[label] !== null);
 
 // ``likely``: labels that come first, the most likely in front. ``onNew``: called with a typed name that no class has.
-// ``colours``: by label, that of the class in a mask. ``isNumbered``: while nothing is typed a digit picks one of the
-// first ten, unless names have digits themselves; then Enter alone picks none.
+// ``colours``: by label, that of the class in a mask. ``isNumbered``: while nothing is typed a digit picks a class,
+// that of ``digitOf`` or one of the first ten of many, and Enter picks none.
 function showPicker(layer, classNames, title, onPick, { extra = null, likely = [], onNew = null, colours = null, isNumbered = false } = {}) {
   const list = el("div", { class: "classes" });
   const search = el("input", { type: "text", placeholder: "Type a part of its name", "aria-label": title });
@@ -35,8 +35,12 @@ function showPicker(layer, classNames, title, onPick, { extra = null, likely = [
     button.addEventListener("click", () => onPick(label, button));
     return button;
   });
-  const numbered = isNumbered && !order.some(({ title: name }) => /[0-9]/.test(name)) ? order.slice(0, MOST_DIGITS) : [];
-  numbered.forEach((button, at) => button.prepend(el("kbd", { text: String((at + 1) % 10) })));
+  const byDigit = new Map();
+  const isTyped = order.length > MOST_DIGITS && order.some(({ title: name }) => /[0-9]/.test(name));
+  if (isNumbered && !isTyped) {
+    labelsOf(classNames).slice(0, MOST_DIGITS).forEach((label, at) => byDigit.set(digitOf(classNames, label) ?? String((at + 1) % 10), order[at]));
+  }
+  for (const [digit, button] of byDigit) button.prepend(el("kbd", { text: digit }));
   const filter = () => {
     const part = search.value.toLowerCase();
     const hits = order.filter((button) => button.title.toLowerCase().includes(part));
@@ -55,11 +59,10 @@ function showPicker(layer, classNames, title, onPick, { extra = null, likely = [
   search.addEventListener("input", filter);
   search.addEventListener("keydown", (event) => {
     if (event.key === "Escape") hideLayer(layer);
-    const digit = search.value === "" && numbered.find((_, at) => event.key === String((at + 1) % 10));
-    if (digit) {
+    if (search.value === "" && byDigit.has(event.key)) {
       event.preventDefault();
       event.stopPropagation();
-      digit.click();
+      byDigit.get(event.key).click();
       return;
     }
     if (event.key !== "Enter") return;

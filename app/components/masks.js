@@ -68,7 +68,7 @@ class MaskBench {
     if (!item || this.isDone) return void this.drawEnd();
     try {
       const card = await this.server.post("mask-card", { audit: this.data.audit, sample: item.sample });
-      if (item !== this.item) return;
+      if (item !== this.item || this.isDone) return;
       this.card = card;
       item.decision = card.decision;
       // By number of a region the class that it changes to; null where it is kept.

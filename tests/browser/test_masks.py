@@ -107,9 +107,9 @@ def test_masks__from_the_import_to_cleaned_pngs(
     assert bar is not None
     assert bar["y"] + bar["height"] <= 844, "the actions stay in view on a phone"
     buttons = page.get_by_role("toolbar", name="Verdict").locator("button:visible, summary:visible")
-    wait_until(lambda: buttons.count() == 4, "two verdicts, undo, and one menu of the rest", page)
+    wait_until(lambda: buttons.count() == 5, "three answers, undo, and one menu of the rest", page)
     page.set_viewport_size({"width": 1280, "height": 800})
-    wait_until(lambda: buttons.count() > 3, "all buttons in a line", page)
+    wait_until(lambda: buttons.count() > 4, "all buttons in a line", page)
     photo, close_up = (page.locator(one).bounding_box() for one in (".layers", "[data-testid=close-up]"))
     assert photo["width"] > 500
     assert close_up["width"] > 0.3 * photo["width"]
@@ -125,15 +125,29 @@ def test_masks__from_the_import_to_cleaned_pngs(
     for is_again in (False, True):
         page.keyboard.press("l")  # only the largest is changed, to a class that nobody suggested
         search = page.get_by_role("textbox", name="Which class is this region?")
-        search.fill(dataset.class_names[2])
-        search.press("Enter")
+        if is_again:
+            search.press("Enter")  # nothing is typed: nothing is chosen
+            search.press(re.sub(r"\D", "", dataset.class_names[2]) or "3")
+        else:
+            search.fill(dataset.class_names[2])
+            search.press("Enter")
         page.get_by_test_id("masks-end").get_by_text("The one suspect is checked").wait_for(timeout=WAIT_MS)
         assert set(decisions.outcomes(dataset.id)) == {first}
         if not is_again:
             page.keyboard.press("z")
             page.locator(f"[data-testid=mask][data-sample='{first}']").wait_for(timeout=WAIT_MS)
             assert decisions.outcomes(dataset.id) == {}
-    page.get_by_role("button", name="Check a random sample").click(timeout=WAIT_MS)
+    settled(page)
+    page.get_by_text("Checked", exact=True).click()
+    page.get_by_role("button", name="Z Undo").wait_for(state="detached", timeout=WAIT_MS)
+    page.get_by_role("button", name=re.compile(f"Sample {first}, region")).first.click(timeout=WAIT_MS)
+    page.locator(f"[data-testid=mask][data-sample='{first}'][data-decision=relabel]").wait_for(
+        timeout=WAIT_MS
+    )
+    settled(page)
+    page.keyboard.press("ArrowRight")  # no other: it stays
+    page.get_by_text("changed by", exact=False).wait_for(timeout=WAIT_MS)
+    page.get_by_text("Random sample", exact=True).click()
     page.get_by_role("button", name="Start").wait_for(timeout=WAIT_MS)
     second = (first + 1) % dataset.num_samples
     settled(page)

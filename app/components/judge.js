@@ -133,7 +133,7 @@ class Judge {
     // Of a suspect each number stands above what has about that number, and the photo alone beside them.
     const [left, right] = chart && item.sides
       ? [[pane, this.form(item.number)], [
-        el("small", { text: [item.label, item.standing || this.progress].filter(Boolean).join(" · "), title: where }), ...(this.open > 0 ? [] : this.steps().slice(0, 1)),
+        el("small", { text: [item.label, item.standing || this.progress].filter(Boolean).join(" · "), title: where }), ...(this.open > 0 || item.standing ? [] : this.steps().slice(0, 1)),
         el("div", { class: "mask-head", text: item.question }),
         el("div", { class: "sides" }, item.sides.map((one, at) => this.side(one, item.alike[at]))),
         this.beside(chart, item.sample),

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pandas as pd
+
 from app import components
-from app.session import readers
+from app.session import readers, state
 from auditor.catalog.records import Dataset
 from auditor.ground.vocabulary import DECISIONS, EXCLUDE, KEEP, LABEL, RELABEL, UNSURE, VERDICTS
 from auditor.review import blind as verdicts
+from auditor.review import drawing
 
+CHECKED = "Checked"
+"""The view of what people decided."""
+OUTCOMES = {name: one.words for name, one in DECISIONS.items()} | {RELABEL: "changed"}
+"""What became of a label, by the decision on it."""
 AT_ONCE = 30
 """Labels that travel to the screen at once; it asks for more when they are answered."""
 
@@ -43,6 +50,25 @@ BLIND_MASK = [
     action(UNSURE, VERDICTS[UNSURE].button, VERDICTS[UNSURE].keys[0], VERDICTS[UNSURE].help),
 ]
 """What a person answers about a random sample of numbers, of sets and of masks."""
+
+
+def ending(suspects: pd.DataFrame) -> str:
+    """Return what the end of the suspects says: how many they were and, once all are checked, how that ended."""
+    if suspects.empty:
+        return "Nothing here is a suspect."
+    many = len(suspects) > 1
+    said = f"All {len(suspects):,} suspects are checked" if many else "The one suspect is checked"
+    if suspects.decision.isna().any():
+        return f"{said}."
+    counts = suspects.decision.map(OUTCOMES).value_counts()
+    return f"{said}: {', '.join(f'{count:,} {outcome}' for outcome, count in counts.items())}."
+
+
+def after(dataset: Dataset) -> dict[str, str]:
+    """By view, what follows the suspects: a random sample until one is checked, then the cleaned labels."""
+    steps = {state.RANDOM_SAMPLE: "Check a random sample", CHECKED: "See what was checked"}
+    is_known = drawing.num_drawn(dataset.id) and not verdicts.pending(dataset.id)
+    return dict(reversed(steps.items())) if is_known else steps
 
 
 def blind(

@@ -22,7 +22,7 @@ from auditor.ground.vocabulary import RELABEL
 from auditor.labels.masks import KIND
 
 MOST_LISTED = 2_000
-SUSPECTS, SAMPLE, DONE = "Suspects", state.RANDOM_SAMPLE, "Checked"
+SUSPECTS, SAMPLE, DONE = "Suspects", state.RANDOM_SAMPLE, judging.CHECKED
 BENCH, VIEW = "masks_bench", "masks_view"
 
 

@@ -20,10 +20,10 @@ from auditor.catalog import scores
 from auditor.catalog.db import ask
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.numbers import figure, number_text, unit_of, without_unit
-from auditor.ground.vocabulary import DECISIONS, KEEP, RELABEL
+from auditor.ground.vocabulary import KEEP
 from auditor.labels.numbers import KIND, nearest_examples, suggested_numbers
 from auditor.results import statements
-from auditor.review import blind, drawing
+from auditor.review import blind
 
 MOST_LISTED = 2_000
 MOST_CHANGED = 12
@@ -34,7 +34,6 @@ ALIKE = 4
 """Samples beside each number to compare with."""
 ALONG = 8
 """Trusted samples from the lowest to the highest number."""
-OUTCOMES = {name: one.words for name, one in DECISIONS.items()} | {RELABEL: "changed"}
 """What became of a suspect, by its decision."""
 HEADS = {
     "sample_id": "sample",
@@ -47,7 +46,7 @@ HEADS = {
 BENCH, PICKED, VIEW, CHOSEN = "numbers_bench", "numbers_picked", "numbers_view", "numbers_chosen"
 GOES_ON = "numbers_goes_on"
 """The audit beyond whose suspects somebody goes on."""
-SUSPECTS, SAMPLE, DONE, OTHERS = "Suspects", state.RANDOM_SAMPLE, "Checked", "others"
+SUSPECTS, SAMPLE, DONE, OTHERS = "Suspects", state.RANDOM_SAMPLE, judging.CHECKED, "others"
 
 
 def listed(dataset: Dataset, audit: Audit, top: int) -> pd.DataFrame:
@@ -95,7 +94,7 @@ def asked(dataset: Dataset, audit: Audit, row: dict[Hashable, Any]) -> dict[str,
         "other": not row["is_label_issue"] or not pd.isna(row["decision"]),
         "standing": ""
         if pd.isna(row["decision"])
-        else f"{OUTCOMES.get(row['decision'], row['decision'])} by {row['reviewer']}",
+        else f"{judging.OUTCOMES.get(row['decision'], row['decision'])} by {row['reviewer']}",
         "sides": [
             {
                 "kind": "given",
@@ -182,8 +181,8 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
         total=len(suspects),
         noun="suspect",
         actions=judging.ON_NUMBER,
-        finished="Every number of this list is checked." if goes_on else finished(suspects),
-        next_steps=next_steps(dataset) | ({} if goes_on else {OTHERS: "Check the next ones"}),
+        finished="Every number of this list is checked." if goes_on else judging.ending(suspects),
+        next_steps=judging.after(dataset) | ({} if goes_on else {OTHERS: "Check the next ones"}),
         last=bool(page.decision.notna().any()),
         audit_id=audit.id,
         chart=chart_of(dataset, audit, page[page.decision.notna()]),
@@ -191,26 +190,6 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
         on_point=partial(pick, dataset),
         on_next=partial(go_on, audit),
     )
-
-
-def finished(suspects: pd.DataFrame) -> str:
-    """Return what the end of the suspects says: how many they were and, once all are checked, how that ended."""
-    if suspects.empty:
-        return "No number is a suspect."
-    said = (
-        f"All {len(suspects):,} suspects are checked" if len(suspects) > 1 else "The one suspect is checked"
-    )
-    if suspects.decision.isna().any():
-        return f"{said}."
-    counts = suspects.decision.map(OUTCOMES).value_counts()
-    return f"{said}: {', '.join(f'{count:,} {outcome}' for outcome, count in counts.items())}."
-
-
-def next_steps(dataset: Dataset) -> dict[str, str]:
-    """By view, what follows the suspects: a random sample until one is checked, then the cleaned numbers."""
-    steps = {SAMPLE: "Check a random sample", DONE: "See what was checked"}
-    is_known = drawing.num_drawn(dataset.id) and not blind.pending(dataset.id)
-    return dict(reversed(steps.items())) if is_known else steps
 
 
 def go_on(audit: Audit) -> None:
@@ -245,7 +224,7 @@ def decided(dataset: Dataset, audit: Audit) -> None:
     seen = [(int(sample), number_text(given), number_text(cleaned)) for sample, given, cleaned in numbers]
     worst.row(dataset, seen, key="numbers_changed")
     table = found.assign(
-        decision=[OUTCOMES.get(one, one) for one in found.decision],
+        decision=[judging.OUTCOMES.get(one, one) for one in found.decision],
         cleaned=found.cleaned.where(found.decision != KEEP, found.given),
     )
     st.dataframe(

@@ -22,7 +22,8 @@ from auditor.labels.sets import KIND
 from auditor.results import statements
 
 MOST_LISTED = 2_000
-SUSPECTS, SAMPLE, DONE = "Suspects", state.RANDOM_SAMPLE, "Checked"
+BENCH, VIEW = "sets_bench", "sets_view"
+SUSPECTS, SAMPLE, DONE = "Suspects", state.RANDOM_SAMPLE, judging.CHECKED
 
 
 def listed(dataset: Dataset, audit: Audit, top: int) -> pd.DataFrame:
@@ -45,26 +46,35 @@ def asked(dataset: Dataset, row: dict[Hashable, Any]) -> dict[str, Any]:
 
 
 def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
-    """The most suspicious pictures that nobody has decided on."""
+    """The suspects that nobody has decided on."""
     page = listed(dataset, audit, MOST_LISTED)
-    waiting = page[page.decision.isna()]
+    suspects = page[page.is_label_issue]
+    waiting = suspects[suspects.decision.isna()]
     st.caption(plain(statements.noise_rate_now(audit).sentence))
     wanted = state.asked_sample(dataset)
     if wanted is not None:
         first = KIND.table(dataset, audit, ask(scores.page_of, audit, [wanted]))
         waiting = pd.concat([first, waiting[waiting.sample_id != wanted]])
     components.judge(
-        key="sets_bench",
+        key=BENCH,
         connection=readers.connection(dataset),
         reviewer=reviewer,
         items=[asked(dataset, row) for row in waiting.head(judging.AT_ONCE).to_dict("records")],
-        left=int(waiting.is_label_issue.sum()),
+        left=int(suspects.decision.isna().sum()),
+        total=len(suspects),
         noun="suspect",
         actions=judging.ON_NUMBER,
-        finished="Every picture of this list is checked.",
-        last=len(waiting) < len(page),
+        finished=judging.ending(suspects),
+        next_steps=judging.after(dataset),
+        last=bool(page.decision.notna().any()),
         audit_id=audit.id,
+        on_next=go_on,
     )
+
+
+def go_on() -> None:
+    """Turn to the view that was chosen at the end."""
+    st.session_state[VIEW] = st.session_state[BENCH]["next"]
 
 
 def sampled(dataset: Dataset, sample_id: int) -> dict[str, Any]:
@@ -97,9 +107,7 @@ def decided(dataset: Dataset, audit: Audit) -> None:
 dataset, bar = state.screen("Sets")
 audit = state.require_audit(dataset)
 with bar:
-    view = st.radio(
-        "View", [SUSPECTS, SAMPLE, DONE], key="sets_view", horizontal=True, label_visibility="collapsed"
-    )
+    view = st.radio("View", [SUSPECTS, SAMPLE, DONE], key=VIEW, horizontal=True, label_visibility="collapsed")
     if sign_in.may(OWNER):
         downloads.button(
             dataset,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.server import bench, masks, verify
+from auditor.api import open_dataset
 from auditor.catalog import reading
 from auditor.review import decisions
 from tests.app.screens.opened import asked_of, open_page, press
@@ -56,6 +57,19 @@ def test_sets__buttons_record_what_is_marked_and_a_random_sample_tells_no_suspec
     second = answer(asked_of(app)["typed"], [])
     assert decisions.outcomes(dataset.id)[second].labels == []
     assert masks.undo({"audit": audit.id, "reviewer": "ada"}) == {"sample": second}
+    app.run()
+    worst = open_dataset("shapes").suspects(dataset.num_samples)
+    left = worst.sample_id[worst.is_label_issue & worst.decision.isna()].tolist()
+    assert sorted(item["sample"] for item in asked_of(app)["items"]) == sorted(left), "suspects alone"
+    for _ in left:
+        answer("keep", None)
+    assert asked_of(app)["items"] == []
+    said = f"All {len(left) + 1} suspects are checked"
+    counts = sorted(asked_of(app)["finished"].removeprefix(f"{said}: ").rstrip(".").split(", "))
+    assert counts == ["1 changed", f"{len(left)} kept"]
+    assert [one["id"] for one in asked_of(app)["next"]] == ["Random sample", "Checked"]
+    for _ in left:
+        masks.undo({"audit": audit.id, "reviewer": "ada"})
     app.run()
     app.radio[0].set_value("Checked").run()
     assert app.dataframe[0].value.sample_id.tolist() == [first]

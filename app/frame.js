@@ -20,7 +20,7 @@
   const title = () => document.querySelector('[data-testid="stMain"] [data-testid="stHeading"]')?.textContent;
   const CONTENT = '[data-testid="stMain"] :is([data-testid^="stBidiComponent"], img, canvas, svg.marks, [data-testid="stFileUploader"])';
   // What leads to another screen, beside links: buttons of these keys, and the browser's Back and Forward.
-  const GOES = ["home_next_", "home_demo", "import_audit_", "audit_next", "verify_next",
+  const GOES = ["home_next_", "home_demo", "import_audit_", "audit_next", "open_audit_", "verify_next",
     "verify_settle", "map_review", "classes_pair_", "engines_disagree", "engines_open_", "export_next"].map((key) => `[class*="st-key-${key}"] button`).join();
   const isStill = () => document.querySelector('[data-testid="stApp"]')?.dataset.testScriptState === "notRunning";
   const isThere = () => document.querySelector(CONTENT) || isStill();

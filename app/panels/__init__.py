@@ -2,6 +2,7 @@
 
 __all__ = [
     "before_after",
+    "by_class",
     "charts",
     "class_changes",
     "curves",
@@ -16,6 +17,7 @@ __all__ = [
     "judging",
     "other_weights",
     "own_features",
+    "pairs",
     "parting",
     "progress",
     "random_looks",

@@ -35,12 +35,18 @@ def offer(
     ``is_next``: the table is what one came for, and its button the one that stands out.
     """
     arguments = {"policy": policy, "max_fdr": max_fdr, "audit_id": audit_id}
+    quiet: dict[str, Any] = {"type": "tertiary" if is_next else "secondary"}
     with st.container(horizontal=True):
-        button(dataset, "Cleaned CSV", "cleaned.csv", arguments, type="primary" if is_next else "secondary")
-        button(dataset, "Parquet", "cleaned.parquet", arguments)
-        button(dataset, "Folder as a zip", "cleaned.zip", arguments, icon=":material/folder_zip:")
+        look = "primary" if is_next else "secondary"
+        button(
+            dataset, "Cleaned CSV", "cleaned.csv", arguments, type=look, width=240 if is_next else "content"
+        )
+        button(dataset, "Parquet", "cleaned.parquet", arguments, **quiet)
+        button(
+            dataset, "Folder as a zip", "cleaned.zip", arguments, **quiet | {"icon": ":material/folder_zip:"}
+        )
         if audit_id is not None:
-            button(dataset, "HTML report", "report.html", arguments)
+            button(dataset, "HTML report", "report.html", arguments, **quiet)
     made(dataset)
 
 

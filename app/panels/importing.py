@@ -8,13 +8,14 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from app.panels import by_class, worst
 from app.panels import jobs as panel
-from app.panels import worst
 from app.session import allowed, readers, state, words
 from app.session.previews import Look
 from app.session.words import plain
 from auditor import jobs
 from auditor.ground import wording
+from auditor.ground.vocabulary import CLASSIFICATION
 from auditor.importing import Preview
 
 SHOWN = 12
@@ -99,7 +100,10 @@ def _draw_result(job: jobs.Job) -> None:
         jobs.remove(job.id)
         state.go_to("audit")
     if dataset := next((one for one in readers.all_datasets() if one.name == job.name), None):
-        worst.draw_some(dataset, SHOWN)
+        if dataset.task == CLASSIFICATION:
+            by_class.draw(dataset)
+        else:
+            worst.draw_some(dataset, SHOWN)
     if report["notes"]:
         with st.expander("How it was read"):
             for note in report["notes"]:

@@ -8,6 +8,7 @@ import streamlit as st
 
 from app.session import next_steps, words
 from app.session.readers import Status
+from auditor.results.progress import wrong_in_words
 
 Part = tuple[int, str, str]
 """How many, what they are, and a tone of ``frame.css``: ``done``, ``doubt`` or ``rest``."""
@@ -26,6 +27,21 @@ def draw(seen: Status, *, says_left: bool = True) -> None:
     )
     note = f"<span>{escape(_left(seen))}</span>" if says_left and _left(seen) else ""
     st.html(f'<div class="parts"><div>{pieces}</div><p>{legend}{note}</p></div>')
+
+
+def how_sure(seen: Status, *, says_left: bool = True) -> str:
+    """Return what random checks say of the labels, to be quoted; empty where labels are no classes.
+
+    ``says_left``: also how many are left once people found some.
+    """
+    rate, left = seen.noise, seen.left
+    if rate is None or left is None:
+        return ""
+    if rate.kind != "interval":
+        return "Nobody knows yet how many labels are wrong: random checks say it (Verify)."
+    said = wrong_in_words("labels", left)
+    share = words.interval(rate.low, rate.high)
+    return f"Random checks say: **{share}** {said if says_left else said.partition(',')[0]}."
 
 
 def _parts(seen: Status) -> list[Part]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.panels import curves, engines_ran, worst
+from app.panels import curves, engines_ran, pairs, progress, worst
 from app.panels import jobs as panel
 from app.session import next_steps, readers, sign_in, state, words
 from app.session.failures import shown
@@ -12,14 +12,14 @@ from app.session.words import plain
 from auditor.audits import AuditOverview, EngineProgress, audit_overview, cancel_audit, start_audit
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import CLASSIFICATION, SEGMENTATION
-from auditor.results import arrays
+from auditor.results import arrays, queues
 from auditor.results.progress import wrong_in_words
 from auditor.results.statements import no_suspects
 from auditor.review import blind
-from auditor.statistics import ErrorsLeft, NoiseRate
 
 POLL_S = 1.0
-WORST = 12
+WORST, PAIRS, OF_A_PAIR = 12, 6, 4
+"""Suspects shown one by one; pairs of classes, and pictures of each."""
 STATES = {
     "queued": ("waiting to start", "gray"),
     "running": ("running", "gray"),
@@ -112,40 +112,48 @@ def _now(seen: AuditOverview, titles: dict[str, str]) -> str:
 
 
 def _land(dataset: Dataset, audit: Audit) -> None:
-    """Draw what the audit found so far: how many labels are wrong, and the one thing to do next."""
+    """Draw what the audit found so far: how many labels look wrong, what to do next, and how sure it is."""
     status = readers.status(dataset)
     step = next_steps.of(status)
-    with st.container(border=True, key="audit_found"):
-        state.headline("audit_found", *_found(dataset, audit, status.noise, status.left))
-        with st.container(horizontal=True, vertical_alignment="center"):
-            if sign_in.opens(step.page) and st.button(
-                step.button, type="primary", key="audit_next", width=240
-            ):
-                state.go_to(step.page)
-            if status.decided or status.running or step.page != "suspects":  # else it repeats the number
-                st.markdown(plain(step.sentence), width="content")
+    number, text, sure = _found(dataset, audit, status)
+    state.headline("audit_found", number, text)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if sign_in.opens(step.page) and st.button(step.button, type="primary", key="audit_next", width=240):
+            state.go_to(step.page)
+        with st.container(gap=None, width="stretch", key="audit_says"):
+            is_review = step.page == "suspects" or step.page in next_steps.SUSPECTS_OF.values()
+            if status.decided or status.running or not is_review:  # else it repeats the number
+                st.markdown(plain(step.sentence))
+            if sure:
+                st.markdown(sure)
 
 
-def _found(
-    dataset: Dataset, audit: Audit, rate: NoiseRate | None, left: ErrorsLeft | None
-) -> tuple[str, str]:
-    """A number and what it counts: what random samples say, else the suspects, a guess until people looked."""
+def _found(dataset: Dataset, audit: Audit, seen: readers.Status) -> tuple[str, str, str]:
+    """A number, what it counts, and how sure that is: the suspects, and what random checks say of all labels; once
+    no suspect waits, the latter alone.
+    """
     number, total = audit.summary.num_label_issues or 0, dataset.num_samples
     if not number:
-        return "", no_suspects(audit)
-    if dataset.task == CLASSIFICATION and rate is not None and rate.kind == "interval":
-        return words.interval(rate.low, rate.high), wrong_in_words("labels", left)
+        return "", no_suspects(audit), ""
+    rate = seen.noise
+    if rate is not None and rate.kind == "interval" and not next_steps.waiting(seen):
+        return words.interval(rate.low, rate.high), wrong_in_words("labels", seen.left), ""
     if dataset.task == SEGMENTATION:
-        return f"{number:,}", f"of {words.plural(total, 'mask')} have a suspect region"
+        return f"{number:,}", f"of {words.plural(total, 'mask')} have a suspect region", ""
     about = "" if blind.num_judged(dataset.id) else "About "
     return (
         f"{about}{number:,}",
         f"of {words.plural(total, 'label')} look wrong, {words.percent(number / total)}",
+        progress.how_sure(seen),
     )
 
 
 def _worst(dataset: Dataset, audit: Audit) -> None:
-    """Draw the worst suspects as pictures; once none waits, what people found wrong."""
+    """Draw the pairs of classes that are mistaken most, or the worst suspects as pictures; once none waits, what
+    people found wrong.
+    """
+    if dataset.task == CLASSIFICATION and _pairs(dataset, audit):
+        return
     says_what = st.container()
     if shows := worst.draw(dataset, audit, WORST):
         what = "worst" if shows == WORST else "suspects to check"
@@ -153,6 +161,32 @@ def _worst(dataset: Dataset, audit: Audit) -> None:
         says_what.caption(f"The {shows} {what}: :orange[given {of_them}] → :blue[suggested {of_them}].")
     elif dataset.task == CLASSIFICATION and worst.draw_found(dataset, WORST):
         says_what.caption("No suspect waits. What people found wrong: :orange[before] → :blue[after].")
+
+
+def _pairs(dataset: Dataset, audit: Audit) -> bool:
+    """Draw the most frequent pairs of classes among the suspects that nobody has checked, each a door to its own;
+    returns whether any is more than a single picture.
+    """
+    waiting = {"issues": True, "undecided": True}
+    counts = readers.pair_counts(audit, queues.suspect_filter(waiting, audit))
+    found = counts[["given_label", "suggested_label", "count"]].astype(int).to_numpy().tolist()
+    if not found or found[0][2] < 2:
+        return False
+    names, cards = dataset.class_names, []
+    for given, suggested, many in found[:PAIRS]:
+        where = queues.suspect_filter(waiting | {"given": given, "suggested": suggested}, audit)
+        labels = words.class_name(names, given), words.class_name(names, suggested)
+        cards.append(pairs.Pair(*labels, many, readers.first_of(audit, where, OF_A_PAIR)))
+
+    def open_pair(place: int) -> None:
+        given, suggested, _ = found[place]
+        state.open_suspects(given=given, suggested=suggested)
+
+    which = f"The {PAIRS} most frequent of {len(found)} pairs" if len(found) > PAIRS else "Pairs of classes"
+    leads = " A click leads to its pictures." if sign_in.opens("suspects") else ""
+    st.caption(f"{which}: :orange[given label] → :blue[suggested label].{leads}")
+    pairs.draw(dataset, "audit", cards, on_open=open_pair if leads else None)
+    return True
 
 
 def _head(seen: AuditOverview, number: int) -> None:

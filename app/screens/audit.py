@@ -226,6 +226,7 @@ def start_form(dataset: Dataset) -> None:
     """See what it costs, start; what few people change is behind a fold. Nothing waits for what is measured."""
     engines_here()
     start = st.container()
+    show_some(dataset)
     fold = st.expander("Settings", icon=":material/tune:", key="audit_engines", on_change="rerun")
     with fold:
         time, look = st.columns([2, 3])
@@ -264,6 +265,12 @@ def start_form(dataset: Dataset) -> None:
                     alone=wanted.alone,
                 )
             begin(audit_id)
+
+
+def show_some(dataset: Dataset) -> None:
+    """Draw some of the pictures, where no audit has anything to say of them yet."""
+    if all(row.summary.settled_at is None for row in readers.audits_of(dataset.id)):
+        worst.draw_some(dataset, SHOWN, start=0.2)
 
 
 def what_it_does(dataset: Dataset) -> None:
@@ -370,7 +377,9 @@ def begin(audit_id: int) -> None:
 
 def start_on_others(dataset: Dataset) -> None:
     """Start an audit of masks, numbers or sets; engines and length are behind a fold."""
-    start, fold = st.container(), st.expander("Settings", icon=":material/tune:")
+    start = st.container()
+    show_some(dataset)
+    fold = st.expander("Settings", icon=":material/tune:")
     backbone: str | None = NO_BACKBONE
     engines, note = OTHER_ENGINES[dataset.task]
     with fold:
@@ -433,5 +442,3 @@ with form:
     fold = st.expander("Start a new audit", icon=":material/restart_alt:") if audits else st.container()
 with fold, shown():
     (start_form if dataset.task == CLASSIFICATION else start_on_others)(dataset)
-if all(row.summary.settled_at is None for row in audits):
-    worst.draw_some(dataset, SHOWN, start=0.2)  # others than Import shows

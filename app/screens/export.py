@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app.panels import before_after, downloads, fiftyone, progress, worst
-from app.server import encoded_picture
+from app.panels import before_after, downloads, fiftyone, pairs, progress, worst
 from app.session import next_steps, readers, sign_in, state, words
 from app.session.failures import shown
+from app.session.readers import Status
 from app.session.words import plain
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.errors import AuditorError
 from auditor.outputs import ExportSummary, preview_export
 from auditor.results import statements
-from auditor.results.progress import wrong_in_words
 from auditor.review import decisions
 from auditor.review import log as decision_log
 
@@ -27,8 +26,7 @@ POLICIES = {
     "reviewed": "Only what a person decided",
     "auto": "Also the surest suggestions, as many as random checks allow",
 }
-PICTURES, CARDS, SIDE = 12, 12, 160
-"""Pictures of a card, cards, and pixels of a picture."""
+CARDS = 12
 READ, LISTED = 500, 50
 """Changes that are read for the cards, and those in the table."""
 WORST = 6
@@ -86,32 +84,17 @@ def _told_of(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
 
 
-def show_shares(dataset: Dataset, summary: ExportSummary) -> None:
-    """Draw what changes, what random samples say was wrong and is left, and what nobody has checked.
-
-    Without random samples nobody knows the second: then only what is checked.
-    """
-    seen = readers.status(dataset)
-    state.headline("export_changes", *told(summary))
-    rate, left = seen.noise, seen.left
-    is_known = rate is not None and left is not None and rate.kind == left.kind == "interval"
-    if rate is not None and is_known:
-        share = words.interval(rate.low, rate.high)
-        st.markdown(f"**{share}** {wrong_in_words('labels', left)}.")
-    elif rate is not None:
-        st.caption("Nobody knows how many wrong labels are left: random samples say it (Verify).")
-    if seen.finished is not None:
-        progress.draw(seen, says_left=not is_known)
-    if waiting := next_steps.waiting(seen):
-        wait = "waits: review it" if waiting == 1 else "wait: review them"
-        page = next_steps.SUSPECTS_OF.get(dataset.task, "suspects")
-        state.link(page, f"{words.plural(waiting, 'suspect')} {wait}", ":material/rule:")
-
-
 def show_changes(
-    dataset: Dataset, policy: str, max_fdr: float | None, first: DeltaGenerator, *, audit: Audit | None
-) -> None:
-    """One line on what would change (in ``first``), the files to take home, and the changes as pictures and rows.
+    dataset: Dataset,
+    policy: str,
+    max_fdr: float | None,
+    first: DeltaGenerator,
+    *,
+    audit: Audit | None,
+    seen: Status,
+) -> tuple[ExportSummary, pd.DataFrame]:
+    """In ``first`` one line on what would change, what random checks say and the files to take home; then the
+    changes as cards. Returns the changes by pair and by row.
 
     Where nothing would change, the worst suspects in place of the changes.
     """
@@ -131,73 +114,72 @@ def show_changes(
             dataset.name, policy=policy, max_fdr=None, audit_id=audit_id, rows=READ
         )
     with first:
+        state.headline("export_changes", *told(summary))
         if rows.empty:
-            state.headline("export_changes", *told(summary))
-        else:
-            show_shares(dataset, summary)
+            st.caption("Changes come from what people decide on suspects, or with the second choice below.")
+            page, says = ("suspects", "Review the suspects") if audit_id else ("audit", "Go to Audit")
+            if sign_in.opens(page) and st.button(
+                says, key="export_next", type="primary", icon=":material/rule:"
+            ):
+                state.go_to(page)
+        elif said := progress.how_sure(seen, says_left=policy == "reviewed"):
+            st.markdown(said)
+        downloads.offer(dataset, policy, max_fdr, audit_id=audit_id, is_next=not rows.empty)
+    if not rows.empty:
+        draw_cards(dataset, summary, rows)
+        return summary, rows
+    says_what = st.container()
+    if audit and worst.draw(dataset, audit, WORST):
+        says_what.caption("The worst suspects: :orange[given label] → :blue[suggested label].")
+    return summary, rows
+
+
+def show_table(dataset: Dataset, summary: ExportSummary, rows: pd.DataFrame) -> None:
+    """The changes by pair, and the first rows of the file."""
     if rows.empty:
-        st.caption("Changes come from what people decide on suspects, or with the second choice above.")
-        page, says = ("suspects", "Review the suspects") if audit_id else ("audit", "Go to Audit")
-        if sign_in.opens(page) and st.button(says, key="export_next", type="primary", icon=":material/rule:"):
-            state.go_to(page)
-        downloads.offer(dataset, policy, max_fdr, audit_id=audit_id, is_next=False)
-        says_what = st.container()
-        if audit and worst.draw(dataset, audit, WORST):
-            says_what.caption("The worst suspects: :orange[given label] → :blue[suggested label].")
+        st.write("No label changes.")
         return
-    downloads.offer(dataset, policy, max_fdr, audit_id=audit_id, is_next=True)
-    draw_cards(dataset, summary, rows)
     rows = rows.head(LISTED)
-    with st.expander("Changes by pair, and the first rows of the table"):
-        left, right = st.columns([1, 2.2])
-        pairs = pd.DataFrame(summary.pairs, columns=["given label", "cleaned label", "samples"])
-        left.dataframe(pairs, hide_index=True, height="auto" if len(pairs) < 9 else 320)
-        leading = [
-            name
-            for name in ("sample_id", "filepath", "given_label", "cleaned_label", "action")
-            if name in rows
-        ]
-        # The source's own columns of these are in the file; here they would say the same twice.
-        leading_or_same = {*leading, dataset.path_column, dataset.label_column}
-        rest = [name for name in rows.columns if name not in leading_or_same]
-        right.dataframe(
-            rows[leading + rest].astype(str), hide_index=True, height="auto" if len(rows) < 9 else 320
-        )
+    left, right = st.columns([1, 2.2])
+    by_pair = pd.DataFrame(summary.pairs, columns=["given label", "cleaned label", "samples"])
+    left.dataframe(by_pair, hide_index=True, height="auto" if len(by_pair) < 9 else 320)
+    leading = [
+        name for name in ("sample_id", "filepath", "given_label", "cleaned_label", "action") if name in rows
+    ]
+    # The source's own columns of these are in the file; here they would say the same twice.
+    leading_or_same = {*leading, dataset.path_column, dataset.label_column}
+    rest = [name for name in rows.columns if name not in leading_or_same]
+    right.dataframe(
+        rows[leading + rest].astype(str), hide_index=True, height="auto" if len(rows) < 9 else 320
+    )
 
 
 def draw_cards(dataset: Dataset, summary: ExportSummary, rows: pd.DataFrame) -> None:
     """The changes as cards; those that nobody looked at stand apart, below."""
     alone = summary.automatic_pairs
     if not alone:
-        _draw_cards(dataset, "export_cards", summary.pairs, rows)
+        _draw_cards(dataset, "export", summary.pairs, rows)
         return
     by_people = Counter({(before, after): number for before, after, number in summary.pairs})
     by_people.subtract({(before, after): number for before, after, number in alone})
-    pairs = [(before, after, number) for (before, after), number in by_people.most_common() if number]
+    decided = [(before, after, number) for (before, after), number in by_people.most_common() if number]
     is_alone = rows.review_decision.fillna("").eq("") & (rows.cleaned_label == rows.suggested_label)
     if changed := summary.num_rows - summary.num_keep - summary.num_automatic:
         st.subheader(f"{words.count(changed)} that people decided", anchor=False)
-        _draw_cards(dataset, "export_cards", pairs, rows[~is_alone])
+        _draw_cards(dataset, "export", decided, rows[~is_alone])
     st.subheader(f"{words.count(summary.num_automatic)} that nobody looked at", anchor=False)
-    _draw_cards(dataset, "export_cards_alone", alone, rows[is_alone])
+    _draw_cards(dataset, "export_alone", alone, rows[is_alone])
 
 
 def _draw_cards(
-    dataset: Dataset, key: str, pairs: Sequence[tuple[str, str, int]], rows: pd.DataFrame
+    dataset: Dataset, key: str, found: Sequence[tuple[str, str, int]], rows: pd.DataFrame
 ) -> None:
-    """Cards of pairs, the most frequent first: the label before, the label after, and their pictures."""
-    with st.container(key=key):
-        for place, (before, after, number) in enumerate(pairs[:CARDS]):
-            chosen = rows.sample_id[(rows.given_label == before) & (rows.cleaned_label == after)]
-            with st.container(border=True, key=f"{key}_{place}"):
-                st.markdown(f"**{words.count(number)}** :orange[{plain(before)}] → :blue[{plain(after)}]")
-                with st.container(horizontal=True, key=f"pictures_small_{key}_{place}"):
-                    for sample in chosen.astype(int).head(PICTURES):
-                        st.image(
-                            encoded_picture(dataset.id, sample, SIDE),
-                            alt=f"Sample {sample}: {before}, then {after}",
-                            width="stretch",
-                        )
+    """Cards of pairs, the most frequent first."""
+    cards = []
+    for before, after, number in found[:CARDS]:
+        chosen = rows.sample_id[(rows.given_label == before) & (rows.cleaned_label == after)]
+        cards.append(pairs.Pair(before, after, number, chosen.astype(int).tolist()))
+    pairs.draw(dataset, key, cards)
 
 
 def show_log(dataset: Dataset) -> None:
@@ -235,15 +217,24 @@ def show_log(dataset: Dataset) -> None:
 
 
 dataset, bar = state.screen("Export")
-audit = state.chosen_audit(dataset)
-first = st.container()
+audit, seen = state.chosen_audit(dataset), readers.status(dataset)
+if waiting := next_steps.waiting(seen):
+    with bar:
+        says = f"{words.plural(waiting, 'suspect')} {'waits' if waiting == 1 else 'wait'} to be checked"
+        state.link("suspects", says, ":material/rule:")
+first, changes = st.container(), None
 policy, max_fdr = choose_policy(audit)
 with shown():
-    show_changes(dataset, policy, max_fdr, first, audit=audit)
-with shown(), st.expander("Log of decisions", icon=":material/history:"):
-    show_log(dataset)
+    changes = show_changes(dataset, policy, max_fdr, first, audit=audit, seen=seen)
+parts: dict[str, Callable[[], object]] = {"Log of decisions": partial(show_log, dataset)}
+if changes is not None:
+    parts = {"The table": partial(show_table, dataset, *changes)} | parts
 if audit is not None:
-    with shown(), st.expander("Does training go better with it?", icon=":material/balance:"):
-        before_after.draw(dataset, policy, max_fdr, audit_id=audit.id)
-    with shown(), st.expander("FiftyOne", icon=":material/open_in_new:"):
-        fiftyone.draw(dataset)
+    parts["Does training go better with it?"] = partial(
+        before_after.draw, dataset, policy, max_fdr, audit_id=audit.id
+    )
+    parts["FiftyOne"] = partial(fiftyone.draw, dataset)
+with st.expander("The table, the log of decisions and more", icon=":material/more_horiz:"):
+    for tab, draw in zip(st.tabs(list(parts)), parts.values(), strict=True):
+        with tab, shown():
+            draw()

@@ -36,7 +36,7 @@ is_owner = sign_in.may(OWNER)
 def draw_dataset(seen: Status, *, as_row: bool, is_alone: bool, is_first: bool) -> None:
     """One dataset: its next step as one line and one button, how far it is as a bar, and some of its pictures.
 
-    The button to press next is that of the first one.
+    Of rows the button to press next is that of the first one.
     """
     row, step = seen.dataset, next_steps.of(seen)
     with st.container(border=True):
@@ -54,7 +54,7 @@ def draw_dataset(seen: Status, *, as_row: bool, is_alone: bool, is_first: bool) 
         if sign_in.opens(step.page) and action.button(
             step.button,
             key=f"home_next_{row.id}",
-            type="primary" if is_first else "secondary",
+            type="primary" if is_first or not as_row else "secondary",
             width="stretch",
         ):
             state.go_to_dataset(row.name)
@@ -64,7 +64,7 @@ def draw_dataset(seen: Status, *, as_row: bool, is_alone: bool, is_first: bool) 
                 "", icon=":material/more_horiz:", key=f"home_more_{row.id}", help="Rename or delete"
             ):
                 draw_changes(row)
-        if seen.finished is not None:
+        if seen.decided:  # before that the sentence says it all
             with head if as_row else st.container():
                 progress.draw(seen, says_left=step.page != "export")  # there the headline says it
         with shown():
@@ -158,7 +158,3 @@ if not datasets and is_owner:
     draw_start()
 elif not datasets:
     st.write("There is no dataset yet. An owner of the app imports one.")
-elif is_owner and len(datasets) <= FEW and all(one.name != demo.NAME for one in datasets):
-    with st.expander("Try the demo dataset"):
-        st.write("1,797 real handwritten digits with planted wrong labels; nothing is downloaded.")
-        demo.offer()

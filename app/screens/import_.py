@@ -122,22 +122,19 @@ def _take_pick() -> None:
 def show_layouts() -> None:
     """Draw what a source may look like, for who has none ready: what most people have, and a fold with the rest."""
     titles = list(LAYOUTS)
-    _draw_layouts(titles[:USUAL], "import_layouts_usual")
+    _draw_layouts(titles[:USUAL])
     with st.expander("Several classes per picture, several people, other tools", icon=":material/category:"):
-        _draw_layouts(titles[USUAL:], "import_layouts_rest")
+        _draw_layouts(titles[USUAL:])
     if not readers.all_datasets():
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown("No pictures at hand?", width="content")
             demo.offer()
 
 
-def _draw_layouts(titles: list[str], key: str) -> None:
-    with st.container(key=key):
-        for title in titles:
-            with st.container(border=True, height="stretch"):
-                st.markdown(f"**{title}**")
-                # Not st.code: it loads half a megabyte to colour these lines.
-                st.html(f'<pre class="layout">{html.escape(LAYOUTS[title])}</pre>')
+def _draw_layouts(titles: list[str]) -> None:
+    # Not st.code: it loads half a megabyte to colour these lines.
+    each = [f'<div><p>{one}</p><pre class="layout">{html.escape(LAYOUTS[one])}</pre></div>' for one in titles]
+    st.html(f'<div class="layouts">{"".join(each)}</div>')
 
 
 def keep_upload(file: UploadedFile) -> tuple[str, str | None]:

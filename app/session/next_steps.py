@@ -54,7 +54,6 @@ def of(seen: Status) -> Step:
         return Step("An audit is running; its curves show how it learns.", "audit", "Watch the audit")
     if audit is None:
         return Step("Start an audit: it trains the engines and ranks every label.", "audit", "Start an audit")
-    number = audit.summary.num_label_issues or 0
     if seen.dataset.task == SEGMENTATION:
         return _of_others(seen, "mask", "with a suspect region", "Review masks")
     if seen.dataset.task == REGRESSION:
@@ -66,10 +65,7 @@ def of(seen: Status) -> Step:
         checked = f"{seen.verified} of {words.plural(seen.drawn, 'random sample')} checked; finish the rest."
         return Step(checked, "verify", "Continue verifying")
     if left:
-        many = words.plural(left, "suspect")
-        if left < number:
-            many = f"{words.count(left)} of {words.plural(number, 'suspect')}"
-        text = f"{many} {'waits' if left == 1 else 'wait'} to be checked."
+        text = f"{words.plural(left, 'suspect')} {'waits' if left == 1 else 'wait'} to be checked."
         if seen.running is not None and seen.running.id == audit.id:
             text += " Other engines still train; the order gets better when they are done."
         return Step(text, "suspects", "Review the suspects")
@@ -90,5 +86,5 @@ def _of_others(seen: Status, noun: str, doubted: str, button: str) -> Step:
         return Step(f"There is no {noun} {doubted}.", page, button)
     if not waiting:
         return Step(f"Every {noun} {doubted} is checked.", page, button)
-    many = words.plural(whole, noun) if waiting == whole else f"{waiting:,} of {words.plural(whole, noun)}"
-    return Step(f"{many} {doubted} {'waits' if waiting == 1 else 'wait'} to be checked.", page, button)
+    waits = "waits" if waiting == 1 else "wait"
+    return Step(f"{words.plural(waiting, noun)} {doubted} {waits} to be checked.", page, button)

@@ -19,7 +19,7 @@ from auditor.pictures.sources import (
 )
 
 NUM_PICTURES = 12
-PICTURE_SIZE = 128
+PICTURE_SIZE = 256
 ROWS_LOOKED_AT = 5_000
 
 

@@ -345,6 +345,15 @@ def base_path() -> str:
     return f"/{base}" if base else ""
 
 
+def picture_address(row: Dataset, sample: int, side: int) -> str:
+    """Return the address at which the browser finds the picture of a sample, at most ``side`` pixels a side."""
+    place = connection(row)
+    return (
+        f"{place['base']}/bench/image/{place['dataset']}/{sample}?size={side}&v={place['version']}"
+        f"&t={place['token']}"
+    )
+
+
 def connection(row: Dataset) -> dict[str, Any]:
     """Return what a component needs to call our routes about a dataset."""
     return {

@@ -56,10 +56,11 @@ def digits_zip() -> bytes:
 
 
 ALL_PICTURES = """(number) => {
-  const all = [...document.querySelectorAll("[class*=st-key-pictures_some] img")];
-  return all.length === number && all.every((one) => one.complete && one.naturalWidth > 0);
+  const all = [...document.querySelectorAll(".by-class img")];
+  const isWhole = all.every((one) => one.complete && one.naturalWidth > 0);
+  return document.querySelectorAll(".by-class b").length === number && isWhole;
 }"""
-"""Each picture of what was imported is there: those of a run that ended at once would be gone from the server."""
+"""Each class that was imported has its row, and each picture of it is there."""
 WATCH_THE_BUTTON = """() => {
   window.places = [];
   const look = () => {
@@ -91,7 +92,7 @@ def import_the_zip(page: Any, server: Server) -> None:
     page.evaluate(WATCH_THE_BUTTON)
     page.locator(".st-key-import_start button:enabled").click(timeout=WAIT_MS)
     page.get_by_text("400 pictures imported").wait_for(timeout=WAIT_MS)
-    page.wait_for_function(ALL_PICTURES, arg=12, timeout=WAIT_MS)
+    page.wait_for_function(ALL_PICTURES, arg=10, timeout=WAIT_MS)
     assert len(page.evaluate("window.places")) == 1, "the button to press next never moves once it is there"
 
 
@@ -217,7 +218,7 @@ def lasso_a_region(page: Any, server: Server) -> None:
 
 def export_and_compare(page: Any, server: Server) -> None:
     open_page(page, server, "export")
-    page.get_by_text("Changes by pair").wait_for(timeout=WAIT_MS)
+    page.get_by_text("The table, the log").wait_for(timeout=WAIT_MS)
     settled(page)
     button(page, "Cleaned CSV").click(timeout=WAIT_MS)
     made = page.get_by_role("link", name="Download journey-cleaned.csv")

@@ -160,9 +160,13 @@ def test_home__found_and_left_are_those_of_classes() -> None:
 
 @pytest.mark.usefixtures("copied_home")
 def test_home__what_is_left_is_not_counted_until_rows_are_verified() -> None:
-    bars = " ".join(one.proto.body for one in open_page("home").get("html"))
-    assert "suspects to check" in bars
-    assert "wrong labels left" not in bars
+    def bars() -> str:
+        return " ".join(one.proto.body for one in open_page("home").get("html"))
+
+    assert "suspects to check" not in bars(), "nothing is checked: the sentence says it all"
+    reviewing.decide(1, 0, "keep", reviewer="Ada")
+    assert "suspects to check" in bars()
+    assert "wrong labels left" not in bars()
 
 
 @pytest.mark.usefixtures("copied_home")
@@ -494,6 +498,31 @@ def test_audit__the_finished_audit_shows_its_engines() -> None:
 
 
 @pytest.mark.usefixtures("copied_home")
+def test_audit__shows_pairs_of_classes_and_each_leads_to_its_suspects() -> None:
+    suspects = scores.SuspectFilter(only_issues=True, only_undecided=True)
+    with session() as open_session:
+        counts = scores.pair_counts(open_session, audits.get(open_session, 1), suspects)
+    app = open_page("audit", reviewer="Ada")
+    opened = [one for one in app.button if (one.key or "").startswith("open_audit_")]
+    said = [int(re.findall(r"\d+", one.label)[0]) for one in opened]
+    assert said == counts["count"].tolist()[:6]
+    assert len(app.get("image")) == sum(min(4, many) for many in said)
+    opened[0].click().run()
+    assert [title.value for title in app.title] == ["Suspects"]
+    first = counts.iloc[0][["given_label", "suggested_label"]].astype(int).astype(str).tolist()
+    assert [app.query_params[f"suspects_{end}"] for end in ("given", "suggested")] == first
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_audit__says_how_sure_it_is() -> None:
+    assert "Nobody knows yet how many labels are wrong" in texts(open_page("audit"))
+    verify_sixty()
+    audit, export = texts(open_page("audit")), texts(open_page("export"))
+    (said,) = re.findall(r"Random checks say: \*\*.+? %\*\* of the labels .+", audit)
+    assert said in export, "to be quoted"
+
+
+@pytest.mark.usefixtures("copied_home")
 def test_audit__while_it_runs_the_first_suspects_show_and_no_form() -> None:
     with session() as open_session:
         audits.set_status(open_session, 1, "running")
@@ -502,9 +531,8 @@ def test_audit__while_it_runs_the_first_suspects_show_and_no_form() -> None:
         catalog_jobs.change(open_session, job.id, status="running", pid=None, heartbeat_at=now())
     app = open_page("audit")
     assert "badge[running]" in texts(app)
-    captions = [one.caption for image in app.get("image") for one in image.proto.imgs]
-    assert captions
-    assert all("→" in one for one in captions), "suspects"
+    assert app.get("image")
+    assert "suggested label" in texts(app), "suspects"
     assert app.button(key="audit_next").label
     assert not [one for one in app.button if one.key == "audit_start"]
     with session() as open_session:

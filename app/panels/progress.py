@@ -8,6 +8,7 @@ import streamlit as st
 
 from app.session import next_steps, words
 from app.session.readers import Status
+from auditor.ground.vocabulary import CLASSIFICATION
 from auditor.results.progress import wrong_in_words
 
 Part = tuple[int, str, str]
@@ -35,7 +36,7 @@ def how_sure(seen: Status, *, says_left: bool = True) -> str:
     ``says_left``: also how many are left once people found some.
     """
     rate, left = seen.noise, seen.left
-    if rate is None or left is None:
+    if rate is None or left is None or seen.dataset.task != CLASSIFICATION:
         return ""
     if rate.kind != "interval":
         return "Nobody knows yet how many labels are wrong: random checks say it (Verify)."

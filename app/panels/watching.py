@@ -135,8 +135,8 @@ def _found(dataset: Dataset, audit: Audit, seen: readers.Status) -> tuple[str, s
     number, total = audit.summary.num_label_issues or 0, dataset.num_samples
     if not number:
         return "", no_suspects(audit), ""
-    rate = seen.noise
-    if rate is not None and rate.kind == "interval" and not next_steps.waiting(seen):
+    is_checked = dataset.task == CLASSIFICATION and not next_steps.waiting(seen)
+    if is_checked and (rate := seen.noise) is not None and rate.kind == "interval":
         return words.interval(rate.low, rate.high), wrong_in_words("labels", seen.left), ""
     if dataset.task == SEGMENTATION:
         return f"{number:,}", f"of {words.plural(total, 'mask')} have a suspect region", ""
@@ -183,7 +183,7 @@ def _pairs(dataset: Dataset, audit: Audit) -> bool:
         state.open_suspects(given=given, suggested=suggested)
 
     which = f"The {PAIRS} most frequent of {len(found)} pairs" if len(found) > PAIRS else "Pairs of classes"
-    leads = " A click leads to its pictures." if sign_in.opens("suspects") else ""
+    leads = " A click leads to a pair's pictures." if sign_in.opens("suspects") else ""
     st.caption(f"{which}: :orange[given label] → :blue[suggested label].{leads}")
     pairs.draw(dataset, "audit", cards, on_open=open_pair if leads else None)
     return True

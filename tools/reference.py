@@ -16,12 +16,10 @@ from auditor import columns as exported
 from auditor.cli.commands import cli
 from benchmarks import backbones_page, detection_readme
 from benchmarks.detection import RESULTS
-from tests.auditor.importing.world.cases import cases
 from tools.pages import DOCS, ROOT, replace_block
 
-FOLDERS = ("Folders", "Kaggle and well-known sets", "Archives, shards and Parquet", "Masks")
-FILES = ("Annotations of other tools", "Tables")
-"""Families of ``tests/auditor/importing/world``, by the page that lists them."""
+IN_README = ("aggre", "random1", "asym40", "pair45", "uni40", "photos")
+"""Problems of its table; the page of the benchmarks has all."""
 
 
 def columns() -> str:
@@ -59,34 +57,15 @@ def _escaped(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def layouts(*families: str) -> str:
-    """Markdown list of the published sets and layouts whose reading is tested, by what becomes of them."""
-    found: dict[str, dict[bool, list[str]]] = {family: {True: [], False: []} for family in families}
-    for case in cases():
-        if case.family in families:
-            found[case.family][bool(case.wanted)].append(case.name)
-    return "\n\n".join(
-        f"**{family}**, read: {'; '.join(both[True])}. Asked about or refused: {'; '.join(both[False])}."
-        for family, both in found.items()
-    )
-
-
-def families_told() -> set[str]:
-    """The families of the table that the pages list."""
-    return {*FOLDERS, *FILES}
-
-
 def blocks() -> dict[tuple[Path, str], str]:
     """Every generated part by its page and name."""
     stored = json.loads(RESULTS.read_text(encoding="utf-8"))
     return {
         (DOCS / "commands.md", "commands"): commands(),
         (DOCS / "columns.md", "columns"): columns(),
-        (DOCS / "layouts.md", "folders"): layouts(*FOLDERS),
-        (DOCS / "files_of_labels.md", "files"): layouts(*FILES),
         (DOCS / "benchmarks.md", "detection"): detection_readme.table(stored),
         (DOCS / "benchmarks.md", "features"): backbones_page.short_table([500, 3_000, 25_000]),
-        (ROOT / "README.md", "features"): backbones_page.short_table([3_000]),
+        (ROOT / "README.md", "features"): backbones_page.short_table([3_000], IN_README),
     }
 
 

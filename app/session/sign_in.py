@@ -45,7 +45,7 @@ SCREENS = {
 SENTENCES = {
     OWNER: "You are an owner: you import, audit, review and export.",
     REVIEWER: "You are a reviewer: you decide labels. Owners import, audit and export.",
-    READER: "You may see all of it. An owner of the app can make you a reviewer.",
+    READER: "You may look at Home, Map, Classes and Engines. An owner of the app can make you a reviewer.",
 }
 
 

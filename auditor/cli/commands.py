@@ -26,7 +26,6 @@ from auditor.cli.options import (
     MAX_FDR,
     ON,
     POLICY,
-    PRESET,
     REVIEWER,
     SEED,
     SETTINGS,
@@ -36,6 +35,7 @@ from auditor.cli.options import (
     kind_of,
     named,
     port_option,
+    preset_option,
     refuse,
     refuse_beside,
     refuse_unused,
@@ -182,7 +182,7 @@ def import_command(source: str, name: str, as_json: bool, dry_run: bool, **optio
 @cli.command()
 @click.argument("name")
 @engines_option("all")
-@PRESET
+@preset_option("on a CPU what fits into 10 minutes, on a GPU quick")
 @click.option(
     "--budget",
     metavar="TIME",
@@ -786,7 +786,7 @@ def export(
     show_default=True,
     help="How many networks are trained on each side.",
 )
-@PRESET
+@preset_option("quick")
 @DEVICE
 @ON
 @click.option(

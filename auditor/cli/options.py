@@ -78,13 +78,6 @@ AS_JSON = click.option(
 )
 FORCE = click.option("--force", is_flag=True, help="Overwrite an existing file.")
 REVIEWER = click.option("--reviewer", help="Who decided; default: your login name.")
-PRESET = click.option(
-    "--preset",
-    type=click.Choice(["quick", "standard", "paper"]),
-    default="quick",
-    show_default=True,
-    help="How long to train: minutes on a laptop, the recommended length on a GPU, or as published.",
-)
 DEVICE = click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda[:N].")
 ON = click.option(
     "--on",
@@ -160,6 +153,17 @@ def engines_option(default: str) -> Callable[[click.decorators.FC], click.decora
         return found
 
     return click.option("--engines", callback=parsed, help=f"Comma-separated; default: {default}.")
+
+
+def preset_option(told: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """``--preset NAME``, quick where it is left out; ``told`` is what the help says of that."""
+    return click.option(
+        "--preset",
+        type=click.Choice(["quick", "standard", "paper"]),
+        default="quick",
+        help="How long to train: minutes on a laptop, the recommended length on a GPU, or as published. "
+        f"Default: {told}.",
+    )
 
 
 def refuse_beside(option: str, unused: Collection[str], remedy: str) -> None:

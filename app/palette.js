@@ -96,7 +96,7 @@
       return node;
     };
     const list = made("div", { className: "found" });
-    const keys = made("p", { className: "keys-of-palette" }, [["↑ ↓", "choose"], ["Enter", "go there"], ["Esc", "close"]].map(([key, text]) =>
+    const keys = made("p", { className: "keys-of-palette" }, [["← ↑ ↓ →", "choose"], ["Enter", "go there"], ["Esc", "close"]].map(([key, text]) =>
       made("span", {}, [made("kbd", { textContent: key }), ` ${text}`])));
     sheet.append(field, list, keys);
     let [found, at] = [[], 0];
@@ -117,14 +117,26 @@
       list.querySelector(".chosen")?.scrollIntoView({ block: "nearest" });
       fade();
     };
+    // The place in the next row, or the one before, that lies nearest to the chosen one; where there is none, the next.
+    const below = (down) => {
+      const boxes = [...list.querySelectorAll("button")].map((one) => one.getBoundingClientRect());
+      const here = boxes[at];
+      const away = (box) => down * (box.top - here.top);
+      const others = boxes.map((box, place) => ({ box, place })).filter(({ box }) => here && away(box) > 1);
+      const row = Math.min(...others.map(({ box }) => away(box)));
+      const near = ({ box }) => Math.abs(box.left - here.left);
+      return others.filter(({ box }) => away(box) < row + 1).sort((a, b) => near(a) - near(b))[0]?.place ?? step(down);
+    };
+    const step = (by) => Math.max(0, Math.min(all().length - 1, at + by));
     // What lies below the lower edge shows as a fade.
     const fade = () => list.classList.toggle("goes-on", list.scrollTop + list.clientHeight < list.scrollHeight - 4);
     list.addEventListener("scroll", fade);
     const look = () => { [found, at] = [sections(field.value), 0]; draw(); };
     field.addEventListener("input", look);
     field.addEventListener("keydown", (event) => {
-      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-      if (step) { at = Math.max(0, Math.min(all().length - 1, at + step)); draw(); }
+      const [down, right] = [{ ArrowDown: 1, ArrowUp: -1 }[event.key], { ArrowRight: 1, ArrowLeft: -1 }[event.key]];
+      if (down) { at = below(down); draw(); }
+      else if (right && !field.value) { at = step(right); draw(); }
       else if (event.key === "Enter") go();
       else return;
       event.preventDefault();

@@ -9,7 +9,7 @@ const LEASE_MS = 120000; // renewed a minute before the server lets go
 const BEAT_MS = 30000;
 const WORTH_IT = 0.05; // share of wrong ones among the last, as in ``results.progress``
 const [MOST_CHANGED, CARDS_AT_END, THUMBS_AT_END] = [500, 12, 12];
-const GO_ON = "Check the next 40 labels"; // less suspicious ones, as many as ``results.progress`` speaks of
+const GO_ON = "Check the next labels"; // less suspicious ones
 const NEWS_MS = 800; // between one look at what others decided and the next: with the answer's way, a second
 
 class Bench {
@@ -759,7 +759,7 @@ class Bench {
     this.said.push(this.inWords(targets, choose));
     const sent = targets.map((item) => this.sendOne(item, choose(item), { batch, note }));
     this.chosen.clear();
-    if (this.mode === "cards") this.settled(targets.length);
+    if (this.mode === "cards") this.settled(targets.length, this.countsOf(targets, choose));
     else if (this.mode === "card") this.moveTo(this.nextOpen());
     else {
       this.items.forEach((_, i) => this.drawTile(i));
@@ -770,13 +770,23 @@ class Bench {
     this.refreshStats();
   }
 
-  // ``keep shirt on sample 330``, ``decide on 7 labels``.
+  // ``keep shirt on sample 330``, ``6 changed to t-shirt, 1 kept``.
   inWords(targets, choose) {
     const [first] = targets;
-    if (targets.length > 1) return `${targets.length} decisions in one step`;
+    if (targets.length > 1) return this.countsOf(targets, choose);
     const { decision, label } = choose(first);
     const said = { keep: `keep ${this.className(first.given)}`, relabel: `change to ${this.className(label)}` };
     return `${said[decision] || this.data.decisions[decision].words} on sample ${first.sample}`;
+  }
+
+  countsOf(targets, choose) {
+    const counts = new Map();
+    for (const item of targets) {
+      const { decision, label } = choose(item);
+      const said = decision === "relabel" ? `changed to ${this.className(label)}` : this.data.decisions[decision].words;
+      counts.set(said, 1 + (counts.get(said) || 0));
+    }
+    return [...counts].map(([said, number]) => `${number} ${said}`).join(", ");
   }
 
   get undoes() {
@@ -784,9 +794,9 @@ class Bench {
   }
 
   // One card, one action: undo takes it back as a whole.
-  settled(number) {
+  settled(number, said) {
     const key = isNarrow(this.bench) ? "" : this.keymap.shown("undo"); // a phone has a button and no keys
-    const says = `${number} settled${key ? `; ${key} takes ${number === 1 ? "it" : "them"} back` : ""}.`;
+    const says = `${said}${key ? `; ${key} takes ${number === 1 ? "it" : "them"} back` : ""}.`;
     this.pairs.next().then((isSo) => isSo && this.tell(says, "good"));
   }
 
@@ -859,9 +869,13 @@ class Bench {
     const [first] = answer.items;
     this.said.pop();
     for (const item of answer.items) this.recent.delete(item.sample);
-    if (this.mode !== "cards" || !this.pairs.bringBack(answer.items)) {
-      if (this.mode === "cards") this.show("card");
-      this.bringBack(answer.items);
+    const isCard = this.mode === "cards";
+    if (!isCard || !this.pairs.bringBack(answer.items)) {
+      if (isCard && answer.items.length > 1) await this.load(null, {}); // settled before the page was opened: its card comes anew
+      else {
+        if (isCard) this.show("card");
+        this.bringBack(answer.items);
+      }
     }
     this.count();
     this.tell(
@@ -893,7 +907,8 @@ class Bench {
   }
 
   pickClass() {
-    showPicker(this.layer, this.data.classNames, "Which class is it?", (label) => {
+    const number = this.targets().length;
+    showPicker(this.layer, this.data.classNames, number > 1 ? `Which class are these ${number}?` : "Which class is it?", (label) => {
       hideLayer(this.layer);
       this.label(label);
     }, { likely: this.mode === "card" ? this.shownClasses : [], onNew: (name) => this.addClass(name) });

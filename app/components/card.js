@@ -45,12 +45,12 @@ class Card {
       url.searchParams.set("suspects_search", `#${this.item.sample}`);
       return url.href;
     };
-    const button = (text, onclick) => el("button", { class: "plain small", text, onclick });
+    const button = (text, onclick, key = "") => el("button", { class: "plain small", onclick }, [text, ...(key ? [el("kbd", { text: this.bench.keymap.shown(key) })] : [])]);
     return el("span", { class: "tools" }, [
       button("Copy path", copy(() => this.filepath || "", "The path is copied.")),
       this.bench.data.links ? button("Copy link", copy(link, "A link to this sample is copied.")) : null,
-      button(`Lens ${this.bench.keymap.shown("lens")}`, () => this.bench.compare()),
-      this.bench.data.links ? button(`Others like this ${this.bench.keymap.shown("alike")}`, () => this.bench.showAlike()) : null,
+      button("Lens", () => this.bench.compare(), "lens"),
+      this.bench.data.links ? button("Others like this", () => this.bench.showAlike(), "alike") : null,
       button("Adjust", () => this.toggleLook()),
     ].filter(Boolean));
   }

@@ -151,7 +151,9 @@ function saysOfTargets(bench) {
 
 // The three ways to look at a queue; on a phone they are in the menu.
 function modeButtons(bench) {
-  const shown = { cards: bench.keymap.shown("cards"), card: "", grid: bench.keymap.shown("grid") };
+  // A key of the view that is there leads back to single pictures.
+  const [cards, grid] = ["cards", "grid"].map((id) => bench.keymap.shown(id));
+  const shown = { cards, grid, card: { cards, grid }[bench.mode] || "", [bench.mode]: "" };
   const texts = { ...(hasCards(bench.data) ? { cards: "Cards" } : {}), card: "Single", grid: "Grid" };
   return Object.entries(texts).map(([mode, text]) =>
     actionButton(shown[mode], text, () => bench.go(mode), "", { "data-testid": mode === "cards" ? "cards" : null, "aria-pressed": String(mode === bench.mode) }));

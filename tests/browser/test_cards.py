@@ -65,6 +65,22 @@ def test_cards__come_first_and_one_key_changes_all_but_what_stays_and_undo_takes
     assert len({row.batch for row in told.values()}) == 1
     wait_until(lambda: heading.count() == 0 or heading.inner_text() != first, "the next card", page)
     assert heading.count() == 0 or page.locator(".actions").bounding_box()["y"] == buttons_at
+    told = page.get_by_role("status").filter(has_text="takes them back").first
+    assert told.inner_text().startswith(f"{len(samples) - 1} changed to "), told.inner_text()
+    page.reload(timeout=WAIT_MS)
+    settled(page)
+    page.keyboard.press("z")
+    wait_until(lambda: decisions() == {}, "the card is taken back, also after the page came anew", page)
+    wait_until(lambda: heading.count() and heading.inner_text() == first, "its card, and no grid", page)
+    shown = {int(one.get_attribute("data-sample")) for one in tiles.all()}
+    assert set(samples) <= shown
+    page.wait_for_timeout(700)
+    left = page.locator(f"[data-testid=card-tile][data-sample='{samples[1]}']")
+    left.click()
+    wait_until(lambda: left.get_attribute("aria-pressed") == "false", "it stays", page)
+    page.keyboard.press("Enter")
+    wait_until(lambda: len(decisions()) == len(samples), "the card is settled again", page)
+    wait_until(lambda: heading.count() == 0 or heading.inner_text() != first, "the next card", page)
     page.keyboard.press("z")
     wait_until(lambda: decisions() == {}, "the card is taken back", page)
     wait_until(lambda: heading.count() and heading.inner_text() == first, "the same card", page)

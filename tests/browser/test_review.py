@@ -330,7 +330,7 @@ def test_end__after_a_reload_shows_what_was_changed_and_no_button_that_does_noth
     shown = sum(int(one.split()[0]) for one in changed.locator("h4").all_inner_texts())
     more = re.search(r"(\d+) of them not shown", changed.locator("h3").inner_text())
     assert shown + (int(more[1]) if more else 0) == len(wrong)
-    page.get_by_role("link", name="Check the next 40 labels").wait_for(timeout=WAIT_MS)
+    page.get_by_role("link", name="Check the next labels").wait_for(timeout=WAIT_MS)
     toolbar = page.get_by_role("toolbar", name="Verdict")
     assert toolbar.locator("button").all_inner_texts() == ["Z\nUndo"]
     toolbar.get_by_role("button", name="Undo").click()

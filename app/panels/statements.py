@@ -37,8 +37,8 @@ def labels_in_words(dataset: Dataset) -> str:
 
 def so_far(dataset: Dataset, audit: Audit | None, *, judged: int) -> None:
     """The noise rate and what is promised, in lines that fit beside the bench."""
-    if judged == 0:
-        st.write("Nothing yet: check the first samples.")
+    if judged < LOOKS:
+        st.write(f"The share of wrong {labels_in_words(dataset)} stands here after {LOOKS} checks.")
         return
     standing, rate = _standing(dataset, audit)
     st.metric(
@@ -47,13 +47,8 @@ def so_far(dataset: Dataset, audit: Audit | None, *, judged: int) -> None:
     if standing is None:
         return
     found = statements.promises(standing)
-    kept = [one for one in found.values() if one.is_kept]
-    for one in kept:
+    for one in (one for one in found.values() if one.is_kept):
         st.markdown(f"**{words.plural(one.num_flags, 'suspect')}**, at most {words.percent(one.q)} false")
-    if not kept:
-        st.caption(
-            "No promise about the list yet.", help=plain(_first(statements.promises(standing)).sentence)
-        )
 
 
 def before_draw(*, size: int, labeled: int, words_of_labels: str) -> None:

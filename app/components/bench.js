@@ -727,10 +727,11 @@ class Bench {
 
   // What a person saw on the page of the grid, apart from the selected tiles; undo takes it back as one.
   acceptPage() {
-    if (this.mode !== "grid") return;
-    const isOpen = (item, i) => !item.decision && !this.chosen.has(i) && item.suggested >= 0 && item.isSuspect;
-    const targets = this.items.filter(isOpen);
-    if (targets.length) this.record(targets, (item) => this.towards(item, item.suggested));
+    if (this.mode === "grid") this.record(this.ofPage, (item) => this.towards(item, item.suggested));
+  }
+
+  get ofPage() {
+    return this.items.filter((item, i) => !item.decision && !this.chosen.has(i) && item.suggested >= 0 && item.isSuspect);
   }
 
   // Naming the class that the sample already has is keeping it.

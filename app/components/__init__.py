@@ -134,6 +134,7 @@ def mask_bench(
     items: list[dict[str, Any]],
     decisions: Sequence[str],
     first: int | None,
+    shape: tuple[int, int],
     is_done: bool,
     next_steps: Mapping[str, str],
     on_next: Callable[[], None],
@@ -150,6 +151,7 @@ def mask_bench(
         items: (sample, filepath, decision), the most suspicious first.
         decisions: names of what can be decided on a mask.
         first: the sample to begin with; None: the first that nobody has decided on.
+        shape: width and height of the picture to begin with, whose room is kept until it is there.
         is_done: what was decided is listed; a press on one asks ``on_next`` for the ``Suspects``, to see it again.
         next_steps: buttons at the end of the list: what each says by what ``on_next`` is told.
         on_next: called when one was chosen, which arrives as ``session_state[key]["next"]``.
@@ -166,6 +168,7 @@ def mask_bench(
             "items": items,
             "decisions": {name: words[name] for name in decisions},
             "first": first,
+            "shape": shape,
             "isDone": is_done,
             "next": [{"id": name, "text": text} for name, text in next_steps.items()],
         },

@@ -50,7 +50,11 @@ class MaskBench {
     const open = data.items.findIndex((item) => !item.decision);
     this.wanted = null;
     this.at = wanted >= 0 ? wanted : open >= 0 ? open : data.items.length; // the last is the end
-    this.open();
+    if (this.item && !this.isDone) this.drawComing();
+    // Keys that are pressed before the first mask is here are meant for it: ``coming`` is there that long.
+    this.coming = this.open().finally(() => {
+      this.coming = null;
+    });
   }
 
   get item() {
@@ -60,6 +64,19 @@ class MaskBench {
   layerOf(sample, name) {
     const { base, token, version } = this.data.connection;
     return `${base}/bench/mask/${this.data.audit}/${sample}/${name}.png?v=${version}&t=${token}`;
+  }
+
+  // The room of the mask that is on its way, and its buttons where they will be.
+  drawComing() {
+    const [width, height] = this.data.shape;
+    const room = el("div", { class: "layers coming", style: `--shape:${width} / ${height}`, role: "status" }, [el("span", { text: "Loading …" })]);
+    this.stage.replaceChildren(el("div", { class: "judge" }, [el("div", {}, [el("div", { class: "pane" }, [room])]), el("div", { class: "question" })]));
+    const soon = (id, text, tone) => actionButton(this.keymap.shown(id), text, null, `${tone} large`, { disabled: true });
+    const { keep, relabel } = this.data.decisions;
+    this.actions.replaceChildren(...toolbar(
+      this.box, [soon("keep", keep.button, "keep"), soon("relabel", relabel.button, "relabel"), soon("class", "Neither", "")],
+      [], [this.turner()], undoButton(this.box, this.keymap, () => this.undo()), () => this.help(),
+    ));
   }
 
   async open() {
@@ -78,6 +95,7 @@ class MaskBench {
       this.wantedRegion = null;
       this.draw();
     } catch (error) {
+      this.stage.querySelector(".coming")?.replaceChildren();
       this.notice.tell(error.message, "bad");
     }
   }
@@ -363,7 +381,7 @@ class MaskBench {
   }
 
   onKey(event) {
-    if (!this.data || this.box.offsetParent === null || keyOfLayer(this.layer, event) || event.repeat) return;
+    if (!this.data || this.box.offsetParent === null || keyOfLayer(this.layer, event) || event.repeat || waitsFor(this.coming, this, event)) return;
     const key = event.key.toLowerCase();
     const id = this.keymap.idOf(key, event.shiftKey);
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];

@@ -42,6 +42,10 @@ def review(dataset: Dataset, audit: Audit, reviewer: str, *, is_done: bool) -> N
     rows = KIND.table(dataset, audit, KIND.suspects(dataset, audit, top=MOST_LISTED).page)
     waits = (rows.decision == RELABEL) & ~rows.regions_taken.astype(bool)
     rows = rows[rows.is_label_issue.astype(bool) | waits | (rows.sample_id == first)]
+    items = [
+        {"sample": int(row["sample_id"]), "filepath": row["filepath"], "decision": standing(row)}
+        for row in rows.to_dict("records")
+    ]
     components.mask_bench(
         key=BENCH,
         connection=readers.connection(dataset),
@@ -50,15 +54,9 @@ def review(dataset: Dataset, audit: Audit, reviewer: str, *, is_done: bool) -> N
         colours=[colour(label) for label in range(len(dataset.class_names))],
         reviewer=reviewer,
         first=first,
+        shape=shape_of_first(dataset, items, first),
         is_done=is_done,
-        items=[
-            {
-                "sample": int(row["sample_id"]),
-                "filepath": row["filepath"],
-                "decision": standing(row),
-            }
-            for row in rows.to_dict("records")
-        ],
+        items=items,
         decisions=KIND.decisions,
         next_steps={SAMPLE: "Check a random sample"},
         on_next=go_on,
@@ -69,6 +67,16 @@ def review(dataset: Dataset, audit: Audit, reviewer: str, *, is_done: bool) -> N
         st.caption(KIND.statement(dataset, audit))
         table = KIND.class_table(dataset, audit).round(3)
         st.dataframe(table.rename(columns=lambda name: name.replace("_", " ")), hide_index=True)
+
+
+def shape_of_first(dataset: Dataset, items: list[dict[str, Any]], first: int | None) -> tuple[int, int]:
+    """Width and height of the picture that the bench opens: ``first``, or of those that wait; (1, 1) without any."""
+    waiting = [one["sample"] for one in items if one["decision"] is None]
+    opened = first if first is not None else next(iter(waiting), None)
+    if opened is None:
+        return 1, 1
+    sample = ask(datasets.sample, dataset.id, opened)
+    return sample.original_width, sample.original_height
 
 
 def go_on() -> None:

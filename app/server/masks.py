@@ -164,7 +164,9 @@ def _lit(dataset: Dataset, sample_id: int, side: int, region: NDArray[np.bool_])
     square = picture.crop(box).resize((side, side))
     square = ImageEnhance.Brightness(square).enhance(lights(square.convert("L"), (0, 0, 1, 1)))
     lit = np.asarray(inside.crop(box).resize((side, side), Image.Resampling.NEAREST))
-    square.paste(EDGE[:3], (0, 0), Image.fromarray(((_near(lit, 2) & ~lit) * 255).astype(np.uint8)))
+    wide = _near(lit, 2)
+    for tone, there in ((SHADE, _near(wide, 1) & ~wide), (EDGE, wide & ~lit)):
+        square.paste(tone[:3], (0, 0), Image.fromarray((there * tone[3]).astype(np.uint8)))
     return square
 
 

@@ -70,7 +70,8 @@ class MaskBench {
   drawComing() {
     const [width, height] = this.data.shape;
     const room = el("div", { class: "layers coming", style: `--shape:${width} / ${height}`, role: "status" }, [el("span", { text: "Loading …" })]);
-    this.stage.replaceChildren(el("div", { class: "judge" }, [el("div", {}, [el("div", { class: "pane" }, [room])]), el("div", { class: "question" })]));
+    const lines = [["small", ""], ["div", "mask-head"], ["p", "chance"]].map(([tag, name]) => el(tag, { class: name, text: "\u00a0" }));
+    this.stage.replaceChildren(el("div", { class: "judge" }, [el("div", {}, [el("div", { class: "pane" }, [room])]), el("div", { class: "question" }, lines)]));
     const soon = (id, text, tone) => actionButton(this.keymap.shown(id), text, null, `${tone} large`, { disabled: true });
     const { keep, relabel } = this.data.decisions;
     this.actions.replaceChildren(...toolbar(

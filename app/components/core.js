@@ -14,12 +14,14 @@ function el(tag, attributes = {}, children = []) {
   return node;
 }
 
+// No line begins with the sign of a percentage.
+const unbroken = (text) => text.replaceAll(" %", "\u00a0%");
+
 const percent = (value) => {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const hundredths = 100 * value;
-  if (hundredths > 0 && hundredths < 1) return "<1 %";
-  if (hundredths > 99 && hundredths < 100) return ">99 %";
-  return `${Math.round(hundredths)} %`;
+  const whole = hundredths > 0 && hundredths < 1 ? "<1" : hundredths > 99 && hundredths < 100 ? ">99" : Math.round(hundredths);
+  return unbroken(`${whole} %`);
 };
 
 // Few, so that a picture that was sent to one screen is known on the next.

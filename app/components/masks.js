@@ -219,7 +219,7 @@ class MaskBench {
         el("small", { text: [of > 1 ? `Region ${card.regions.indexOf(this.region) + 1} of ${of}` : "", `${this.data.items.length - count} of ${this.data.items.length} masks left`, this.region && Math.max(card.light, this.region.light) > 1 ? "shown brighter" : ""].filter(Boolean).join(" · "), title: `Sample ${item.sample} · ${item.filepath}` }),
         el("div", { class: "mask-head" }, of ? this.asked(names) : "No suspect region"),
         standing ? el("div", { class: "standing", text: standing }) : null,
-        this.region ? el("p", { class: "chance" }, [el("b", { text: `${percent(this.region.doubt)} likely wrong. ` }), el("span", { text: this.region.why })]) : null,
+        this.region ? el("p", { class: "chance" }, [el("b", { text: `${percent(this.region.doubt)} likely wrong. ` }), el("span", { text: unbroken(this.region.why) })]) : null,
         this.region ? this.closeUp(this.region) : null,
         of > 1 ? el("div", { class: "region-list" }, rows) : null,
       ]),

@@ -205,10 +205,12 @@ class Judge {
 
   // Where the sample lies among all numbers; without one, all of them.
   beside(chart, sample) {
-    const keys = [["suspect", "suspect"], ["checked", "checked"], ["other", "other"]];
-    const legend = el("p", { class: "scatter-keys" }, keys.flatMap(([kind, text]) => [el("i", { class: kind }), el("span", { text })]));
+    const said = new Map([...chart.answers, ...this.answers]);
+    const there = new Set(chart.points.map((one) => dotKind(one, said)));
+    const kinds = ["suspect", "checked", "other"].filter((kind) => there.has(kind));
+    const legend = el("p", { class: "scatter-keys" }, kinds.flatMap((kind) => [el("i", { class: kind }), el("span", { text: kind })]));
     return el("div", { class: "of-chart" }, [
-      scatter(chart, new Map([...chart.answers, ...this.answers]), sample, (one) => this.pick(one)),
+      scatter(chart, said, sample, (one) => this.pick(one)),
       el("div", { title: chart.sentence }, [el("p", { text: "The farther from the line, the likelier wrong." }), legend]),
     ]);
   }

@@ -20,6 +20,9 @@ function ticksOf(low, high) {
   return ticks;
 }
 
+// What a dot is, which is its colour.
+const dotKind = ([sample, , , isSuspect], answers) => (answers.has(sample) ? "checked" : isSuspect ? "suspect" : "other");
+
 // ``chart``: name, points [sample, given, suggested, whether a suspect]; ``answers``: sample -> the number it has now, null
 // where it has none.
 function scatter({ name, points }, answers, current, onPick) {
@@ -37,17 +40,17 @@ function scatter({ name, points }, answers, current, onPick) {
     text(at.toLocaleString("en"), { x: x(at), y: y(low) + 15, "text-anchor": "middle" }),
     text(at.toLocaleString("en"), { x: LEFT_PX - 6, y: y(at) + 4, "text-anchor": "end" }),
   ]);
-  const dotOf = ([sample, given, suggested, isSuspect]) => {
-    const isAnswered = answers.has(sample);
+  const dotOf = (point) => {
+    const [sample, given, suggested] = point;
     const now = answers.get(sample) ?? given;
-    const kind = isAnswered ? "checked" : isSuspect ? "suspect" : "other";
+    const kind = dotKind(point, answers);
     const dot = svg("circle", { class: kind, cx: x(suggested), cy: y(now), r: kind === "other" ? 3 : 5, "data-dot": sample }, [
       svg("title", {}, [`Sample ${sample}: ${now} given, ${suggested} suggested`]),
     ]);
     dot.addEventListener("click", () => onPick(sample));
     return dot;
   };
-  const rank = ([sample, , , isSuspect]) => (answers.has(sample) ? 1 : isSuspect ? 2 : 0);
+  const rank = (point) => ["other", "checked", "suspect"].indexOf(dotKind(point, answers));
   const dots = [...points].sort((one, other) => rank(one) - rank(other)).map(dotOf);
   const inView = points.find(([sample]) => sample === current);
   const ring = inView ? [svg("circle", { class: "ring", cx: x(inView[2]), cy: y(answers.get(current) ?? inView[1]), r: 10, "data-ring": current })] : [];

@@ -34,16 +34,19 @@ def draw(
     """Draw the pairs as cards; with ``on_open`` a press on a card calls it with the card's place."""
     with st.container(key=f"pairs_{key}"):
         for place, pair in enumerate(cards):
+            seen = pair.samples[:MOST]
             title = (
                 f"**{words.count(pair.number)}** :orange[{plain(pair.before)}] → :blue[{plain(pair.after)}]"
             )
+            if more := pair.number - len(seen):
+                title += f" :gray[+{words.count(more)}]"
             with st.container(border=True, key=f"pair_{key}_{place}"):
                 if on_open is None:
                     st.markdown(title)
                 elif st.button(title, key=f"open_{key}_{place}", type="tertiary"):
                     on_open(place)
                 with st.container(horizontal=True, key=f"pictures_pair_{key}_{place}"):
-                    for sample in pair.samples[:MOST]:
+                    for sample in seen:
                         st.image(
                             encoded_picture(dataset.id, sample, SIDE),
                             alt=f"Sample {sample}: {pair.before}, then {pair.after}",

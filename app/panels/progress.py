@@ -31,7 +31,7 @@ def draw(seen: Status, *, says_left: bool = True) -> None:
 
 
 def how_sure(seen: Status, *, says_left: bool = True) -> str:
-    """Return what random checks say of the labels, to be quoted; empty where labels are no classes.
+    """Return what checks say of the labels, to be quoted; empty where labels are no classes.
 
     ``says_left``: also how many are left once people found some.
     """
@@ -42,7 +42,7 @@ def how_sure(seen: Status, *, says_left: bool = True) -> str:
         return "Nobody knows yet how many labels are wrong: random checks say it (Verify)."
     said = wrong_in_words("labels", left)
     share = words.interval(rate.low, rate.high)
-    return f"Random checks say: **{share}** {said if says_left else said.partition(',')[0]}."
+    return f"Checks say: **{share}** {said if says_left else said.partition(',')[0]}."
 
 
 def _parts(seen: Status) -> list[Part]:

@@ -123,9 +123,20 @@ def _land(dataset: Dataset, audit: Audit) -> None:
         with st.container(gap=None, width="stretch", key="audit_says"):
             is_review = step.page == "suspects" or step.page in next_steps.SUSPECTS_OF.values()
             if status.decided or status.running or not is_review:  # else it repeats the number
-                st.markdown(plain(step.sentence))
+                st.markdown(plain(_of_them(audit, status, step) if is_review else step.sentence))
             if sure:
                 st.markdown(sure)
+
+
+def _of_them(audit: Audit, seen: readers.Status, step: next_steps.Step) -> str:
+    """``9 of them are checked, 25 wait.``: of the number above; where none is checked yet, what the step says."""
+    waiting = next_steps.waiting(seen)
+    checked = (audit.summary.num_label_issues or 0) - waiting
+    if seen.finished is None or seen.finished.id != audit.id or checked <= 0 or not waiting:
+        return step.sentence
+    _, _, rest = step.sentence.partition(".")
+    waits = f"{waiting:,} {'waits' if waiting == 1 else 'wait'}"
+    return f"{checked:,} of them {'is' if checked == 1 else 'are'} checked, {waits}.{rest}"
 
 
 def _found(dataset: Dataset, audit: Audit, seen: readers.Status) -> tuple[str, str, str]:

@@ -507,6 +507,8 @@ def test_audit__shows_pairs_of_classes_and_each_leads_to_its_suspects() -> None:
     said = [int(re.findall(r"\d+", one.label)[0]) for one in opened]
     assert said == counts["count"].tolist()[:6]
     assert len(app.get("image")) == sum(min(4, many) for many in said)
+    more = [int(found[1]) if (found := re.search(r"\+(\d+)", one.label)) else 0 for one in opened]
+    assert more == [max(0, many - 4) for many in said], "those without a picture"
     opened[0].click().run()
     assert [title.value for title in app.title] == ["Suspects"]
     first = counts.iloc[0][["given_label", "suggested_label"]].astype(int).astype(str).tolist()
@@ -514,11 +516,22 @@ def test_audit__shows_pairs_of_classes_and_each_leads_to_its_suspects() -> None:
 
 
 @pytest.mark.usefixtures("copied_home")
+def test_audit__says_how_many_of_the_suspects_are_checked() -> None:
+    with session() as open_session:
+        many = audits.get(open_session, 1).summary.num_label_issues or 0
+        only = scores.SuspectFilter(only_issues=True)
+        first = scores.page(open_session, audits.get(open_session, 1), only, limit=1).sample_id.iloc[0]
+    assert "of them" not in texts(open_page("audit"))
+    reviewing.decide(1, int(first), "keep", reviewer="Ada")
+    assert f"1 of them is checked, {many - 1} wait." in texts(open_page("audit"))
+
+
+@pytest.mark.usefixtures("copied_home")
 def test_audit__says_how_sure_it_is() -> None:
     assert "Nobody knows yet how many labels are wrong" in texts(open_page("audit"))
     verify_sixty()
     audit, export = texts(open_page("audit")), texts(open_page("export"))
-    (said,) = re.findall(r"Random checks say: \*\*.+? %\*\* of the labels .+", audit)
+    (said,) = re.findall(r"Checks say: \*\*.+? %\*\* of the labels .+", audit)
     assert said in export, "to be quoted"
 
 

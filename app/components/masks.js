@@ -121,10 +121,10 @@ class MaskBench {
       pairs.set(pair, [...(pairs.get(pair) || []), one]);
     }
     const changes = [...pairs.values()].sort((one, other) => other.length - one.length).map((alike) =>
-      this.group([this.named(alike[0].given, "given"), el("span", { text: " → " }), this.named(alike[0].becomes, "suggested")],
+      this.group("region", [this.named(alike[0].given, "given"), el("span", { text: " → " }), this.named(alike[0].becomes, "suggested")],
         alike.map(({ sample, number }) => [sample, number, this.layerOf(sample, `close-${number}`), `Sample ${sample}, region ${number}`])));
     const others = counts.filter((name) => name !== "relabel").map((name) =>
-      this.group([el("span", { text: this.wordsOf(name) })], of(name).map(({ sample }) => [sample, null, this.server.image(sample, 192), `Sample ${sample}`])));
+      this.group("mask", [el("span", { text: this.wordsOf(name) })], of(name).map(({ sample }) => [sample, null, this.server.image(sample, 192), `Sample ${sample}`])));
     const go = (id) => () => this.component.setTriggerValue("next", id);
     const isOver = done.length === items.length;
     this.stage.replaceChildren(el("div", { class: "masks-end", "data-testid": "masks-end" }, [
@@ -141,12 +141,12 @@ class MaskBench {
   }
 
   // Pictures of what was decided alike; one that was a mistake is a press away.
-  group(head, pictures) {
+  group(noun, head, pictures) {
     const shown = pictures.slice(0, MOST_ALIKE).map(([sample, number, src, text]) =>
       el("button", { class: "zoom", title: text, "aria-label": text, onclick: () => this.comeBack(sample, number) }, [el("img", { src, alt: "", loading: "lazy" })]));
     const more = pictures.length - shown.length;
     return el("div", { class: "changes" }, [
-      el("div", {}, [el("b", { text: `${pictures.length.toLocaleString("en")} ` }), ...head]),
+      el("div", {}, [el("b", { text: `${pictures.length.toLocaleString("en")} ${noun}${pictures.length === 1 ? "" : "s"} ` }), ...head]),
       el("div", { class: "row" }, [...shown, more ? el("small", { text: `and ${more.toLocaleString("en")} more` }) : null]),
     ]);
   }

@@ -70,7 +70,7 @@ def review(dataset: Dataset, audit: Audit, reviewer: str, *, is_done: bool) -> N
 
 
 def shape_of_first(dataset: Dataset, items: list[dict[str, Any]], first: int | None) -> tuple[int, int]:
-    """Width and height of the picture that the bench opens: ``first``, or of those that wait; (1, 1) without any."""
+    """Width and height of the picture that the bench opens: ``first``, or the first that waits; (1, 1) without."""
     waiting = [one["sample"] for one in items if one["decision"] is None]
     opened = first if first is not None else next(iter(waiting), None)
     if opened is None:

@@ -92,9 +92,7 @@ def test_lit__shows_a_line_around_the_region_and_a_part_of_the_picture(audited_m
     assert rows[-1] - rows[0] == pytest.approx(40 + 3, abs=4)
 
 
-def test_lit__has_a_dark_edge_on_a_white_sky(
-    audited_masks: Audited, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lit__has_a_dark_edge_on_a_white_sky(audited_masks: Audited, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = audited_masks.dataset
     _, sample = masks._sized(dataset, WRONG[0], 96)
     monkeypatch.setattr(masks, "_sized", lambda *_: (Image.new("RGB", (96, 96), "white"), sample))

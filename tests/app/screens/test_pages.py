@@ -32,6 +32,7 @@ from auditor.review import decisions as reviewing
 from auditor.statistics import ErrorsLeft
 from tests.app.conftest import NUM_SAMPLES, NUM_TEST, verify_sixty
 from tests.app.screens.opened import asked_of, wait_until_over
+from tests.auditor.catalogs import add_dataset
 from tests.helpers import suggestions
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -180,6 +181,17 @@ def test_home__shows_the_worst_and_another_name() -> None:
     app.checkbox(key="home_sure_1").check().run()
     app.button(key="home_delete_1").click().run()
     assert readers.all_datasets() == []
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_home__search_and_order_come_with_the_seventh_dataset() -> None:
+    for number in range(5):
+        add_dataset(f"few {number}", num=1)
+    app = open_page("home")
+    assert len(readers.all_datasets()) == 6
+    assert "home_search" not in {one.key for one in app.text_input}
+    add_dataset("few 5", num=1)
+    open_page("home").text_input(key="home_search")
 
 
 @pytest.mark.usefixtures("copied_home")
@@ -523,7 +535,8 @@ def test_audit__says_how_many_of_the_suspects_are_checked() -> None:
         first = scores.page(open_session, audits.get(open_session, 1), only, limit=1).sample_id.iloc[0]
     assert "of them" not in texts(open_page("audit"))
     reviewing.decide(1, int(first), "keep", reviewer="Ada")
-    assert f"1 of them is checked, {many - 1} wait." in texts(open_page("audit"))
+    said = [one.value for one in open_page("audit").markdown if "checked" in one.value]
+    assert said == [rf"1 of them is checked, {many - 1} wait\."]
 
 
 @pytest.mark.usefixtures("copied_home")

@@ -115,9 +115,7 @@ class Judge {
       return;
     }
     const answer = [
-      item.question && item.alike ? el("div", {}, [
-        item.label ? el("small", { text: item.label }) : null, el("div", { class: "mask-head", text: item.question }),
-      ].filter(Boolean)) : null,
+      item.question && item.alike ? el("div", { class: "mask-head", text: item.question }) : null,
       item.sides ? el("div", { class: "sides" }, item.sides.map((one) => this.side(one))) : null,
       item.chips ? this.chips(item) : null,
       "number" in item ? this.form(item.number) : null,
@@ -133,7 +131,7 @@ class Judge {
     // Of a suspect each number stands above what has about that number, and the photo alone beside them.
     const [left, right] = chart && item.sides
       ? [[pane, this.form(item.number)], [
-        el("small", { text: [item.label, item.standing || this.progress].filter(Boolean).join(" · "), title: where }), ...(this.open > 0 || item.standing ? [] : this.steps().slice(0, 1)),
+        el("small", { text: item.standing || this.progress, title: where }), ...(this.open > 0 || item.standing ? [] : this.steps().slice(0, 1)),
         el("div", { class: "mask-head", text: item.question }),
         el("div", { class: "sides" }, item.sides.map((one, at) => this.side(one, item.alike[at]))),
         this.beside(chart, item.sample),
@@ -146,7 +144,7 @@ class Judge {
     ]));
     // Who types one number after the other stays in the field; beside a suggestion keys come next.
     if (wasTyping && !item.sides) this.field?.focus();
-    this.live.textContent = `Sample ${item.sample}. ${item.label || ""} ${item.question || ""}`;
+    this.live.textContent = `Sample ${item.sample}. ${item.question || ""}`;
     for (const next of this.items.slice(1, 4)) new Image().src = this.server.image(next.sample, paneSide());
   }
 

@@ -89,7 +89,6 @@ def asked(dataset: Dataset, audit: Audit, row: dict[Hashable, Any]) -> dict[str,
     return {
         "sample": sample,
         "path": row["filepath"],
-        "label": name,
         "question": f"Is {name} {number_text(given)}, or {in_unit(dataset, figure(suggested))}?",
         "other": not row["is_label_issue"] or not pd.isna(row["decision"]),
         "standing": ""

@@ -51,8 +51,8 @@ class MaskBench {
     this.wanted = null;
     this.at = wanted >= 0 ? wanted : open >= 0 ? open : data.items.length; // the last is the end
     if (this.item && !this.isDone) this.drawComing();
-    // Keys that are pressed before the first mask is here are meant for it: ``coming`` is there that long.
-    this.coming = this.open().finally(() => {
+    // Keys that are pressed before the first mask and its pictures are here are meant for it: ``coming`` is there that long.
+    this.coming = this.open().then(() => this.pictured()).finally(() => {
       this.coming = null;
     });
   }
@@ -64,6 +64,11 @@ class MaskBench {
   layerOf(sample, name) {
     const { base, token, version } = this.data.connection;
     return `${base}/bench/mask/${this.data.audit}/${sample}/${name}.png?v=${version}&t=${token}`;
+  }
+
+  pictured() {
+    const pictures = [...this.stage.querySelectorAll(".under-layers, .close-up img")];
+    return Promise.all(pictures.map((one) => one.decode().catch(() => null)));
   }
 
   // The room of the mask that is on its way, and its buttons where they will be.

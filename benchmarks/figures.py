@@ -46,7 +46,7 @@ MASKS = (
     *("engines/segmentation", "engines/cross_entropy", "engines/shared"),
     *("auditor/labels/masks", "auditor/pictures/masks.py"),
 )
-_SCRATCH = "mnist-sym20 mnist-sym50 mnist-pair45 mnist-asym40 cifar10n-aggre cifar10-asym40"
+_MNIST = "mnist-sym20 mnist-sym50 mnist-pair45 mnist-asym40"
 BEGINNING = "<!-- of python -m benchmarks.figures -->"
 END = "<!-- end -->"
 
@@ -109,7 +109,8 @@ PARTS = {
     "detection": Part(
         ("detection.json", "detection.md", "detection_auroc.png"),
         (
-            f"benchmarks.detection --problems {_SCRATCH}",
+            f"benchmarks.detection --problems {_MNIST}",
+            "benchmarks.detection --problems cifar10n-aggre cifar10-asym40 --seeds 0",
             "benchmarks.detection_report",
             "benchmarks.detection_plots",
         ),
@@ -135,8 +136,9 @@ PARTS = {
     "l2b_family": Part(
         ("l2b_family.json", "l2b_family.md"),
         (
-            "benchmarks.papers.l2b_family",
-            "benchmarks.papers.l2b_family --problems cifar10-sym20 cifar10-sym40 --methods plain l2b",
+            f"benchmarks.papers.l2b_family --problems {_MNIST}",
+            "benchmarks.papers.l2b_family --problems cifar10-asym40 --seeds 0",
+            "benchmarks.papers.l2b_family --problems cifar10-sym20 cifar10-sym40 --methods plain l2b --seeds 0",
         ),
         measures=ENGINES_ALONE,
     ),

@@ -153,9 +153,9 @@ def main() -> None:
 def parse_options() -> argparse.Namespace:
     """Command line; the defaults are the budget of a shared CPU."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--methods", nargs="+", default=["supervised", "umn", "m_vae"], choices=METHODS)
+    parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
     parser.add_argument("--rates", nargs="+", type=float, default=list(RATES))
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--unlabeled", type=int, default=TRAIN_IMAGES, help="unlabeled images at most")
     parser.add_argument("--epochs", type=int, default=3, help="passes over the unlabeled images")
     parser.add_argument(

@@ -46,6 +46,9 @@ MASKS = (
     *("engines/segmentation", "engines/cross_entropy", "engines/shared"),
     *("auditor/labels/masks", "auditor/pictures/masks.py"),
 )
+AUDITS = (*STATISTICS, "auditor/audits", "auditor/backbones", "auditor/work")
+IMPORTS = ("auditor/importing", "auditor/pictures", "auditor/catalog")
+SCREENS = ("app", "auditor/catalog", "auditor/pictures", "auditor/results", "auditor/review")
 _MNIST = "mnist-sym20 mnist-sym50 mnist-pair45 mnist-asym40"
 BEGINNING = "<!-- of python -m benchmarks.figures -->"
 END = "<!-- end -->"
@@ -155,28 +158,31 @@ PARTS = {
         measures=ENGINES_ALONE,
     ),
     "papers": Part(("papers.json", "papers.md"), ("benchmarks.papers.index",)),
-    **{name: _own(name) for name in ("estimates", "digits_demo")},
+    **{name: _own(name, measures=AUDITS) for name in ("estimates", "digits_demo")},
     "speed_goals": _own(
-        "speed_goals", *["photos", "large_20000", "cifar", "umn", "budget", "budget_together"]
+        "speed_goals",
+        *["photos", "large_20000", "cifar", "umn", "budget", "budget_together"],
+        measures=AUDITS,
     ),
     "pool_size": _own("pool_size", measures=TRUST),
-    "import_speed": _own("import_speed", "--data ../shared/data"),
+    "import_speed": _own("import_speed", "--data ../shared/data", measures=IMPORTS),
     "fiftyone_push": Part(
         ("fiftyone_push.json",),
         ("benchmarks.fiftyone_push --samples 50000 --out benchmarks/results/fiftyone_push.json",),
+        measures=("auditor/fiftyone_bridge", "auditor/catalog"),
     ),
     "scale": _own(
-        "scale", *["workers", "tasks", "kills", "imports", "many", "settle", "memory", "neighbours"]
+        "scale",
+        *["workers", "tasks", "kills", "imports", "many", "settle", "memory", "neighbours"],
+        measures=(*AUDITS, *IMPORTS, "auditor/jobs"),
     ),
-    "app_pages": _own("app_pages"),
-    "app_million": _own("app_million"),
-    "map_browser": _own("map_browser"),
-    "review_keys": _page("review_keys"),
-    "truth": Part(("truth.json",), ("qa.truth",), kept=(ROOT / "build" / "truth.jsonl",)),
+    **{name: _own(name, measures=SCREENS) for name in ("app_pages", "app_million", "map_browser")},
+    "review_keys": _page("review_keys", SCREENS),
+    "truth": Part(("truth.json",), ("qa.truth --seeds 60",), kept=(ROOT / "build" / "truth.jsonl",)),
     "faults": Part(
         ("faults.json", "faults.md"), ("qa.faults.campaign",), kept=(ROOT / "build" / "faults.jsonl",)
     ),
-    "mutation": Part(("mutation.json", "mutation.md"), ("qa.mutation --sample 600",)),
+    "mutation": Part(("mutation.json", "mutation.md"), ("qa.mutation --sample 300",), measures=ENGINES_ALONE),
     "gpu": Part(("gpu.json", "gpu.md"), (), "a GPU: `benchmarks.gpu_epoch` and what its page names"),
     "noise_model": Part(
         ("noise_model.md",), (), "was written while the model was built, from trials by hand"

@@ -68,6 +68,7 @@ def test_cards__come_first_and_one_key_changes_all_but_what_stays_and_undo_takes
     told = page.get_by_role("status").filter(has_text="takes them back").first
     assert told.inner_text().startswith(f"{len(samples) - 1} changed to "), told.inner_text()
     page.reload(timeout=WAIT_MS)
+    page.get_by_role("button", name="Undo", exact=True).wait_for(timeout=WAIT_MS)
     settled(page)
     page.keyboard.press("z")
     wait_until(lambda: decisions() == {}, "the card is taken back, also after the page came anew", page)

@@ -346,8 +346,11 @@ class Judge {
       if (undone.refused) return void this.notice.tell(undone.refused, "warn");
       this.back = nameOf(takes ? undone : this.last);
       this.done.delete(this.back);
-      this.answers.delete((takes ? undone : this.last).sample);
+      const { sample: again } = takes ? undone : this.last;
+      this.answers.delete(again);
       this.last = undone.last;
+      this.update(this.data); // where the page sends what it had sent before, nothing comes
+      this.notice.tell(`Undone: sample ${again} is open again.`);
       await this.more();
     } catch (error) {
       this.notice.tell(error.message, "bad");

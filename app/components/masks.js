@@ -366,6 +366,7 @@ class MaskBench {
     if (newest !== undefined) {
       this.said.delete(newest);
       this.look(newest);
+      this.notice.tell("Undone: this region is open again.");
       return;
     }
     try {
@@ -376,6 +377,7 @@ class MaskBench {
         this.at = at;
         this.item.decision = null;
         await this.open();
+        this.notice.tell("Undone: this mask is open again.");
       }
     } catch (error) {
       this.notice.tell(error.message, "bad");

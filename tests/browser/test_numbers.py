@@ -63,6 +63,17 @@ def test_numbers__from_the_suspects_to_the_cleaned_table(
     after = (dot.get_attribute("class"), dot.get_attribute("cy"))
     assert (before[0], after[0], before[1] != after[1]) == ("suspect", "checked", True), "drawn anew at once"
     wait_until(lambda: set(decisions.outcomes(dataset.id)) == {first}, "the suggestion")
+    # Taken back at once all is as it was, so that the page has nothing new to send.
+    page.keyboard.press("z")
+    page.get_by_role("img", name=f"Sample {first}", exact=True).wait_for(timeout=WAIT_MS)
+    page.get_by_text(f"Undone: sample {first} is open again.").wait_for(timeout=WAIT_MS)
+    assert decisions.outcomes(dataset.id) == {}
+    assert (dot.get_attribute("class"), dot.get_attribute("cy")) == before
+    assert page.get_by_test_id("place").inner_text().startswith("1 of ")
+    settled(page)
+    page.keyboard.press("j")
+    page.get_by_role("img", name=f"Sample {second}", exact=True).wait_for(timeout=WAIT_MS)
+    wait_until(lambda: set(decisions.outcomes(dataset.id)) == {first}, "the suggestion again")
     settled(page)
     page.keyboard.press("l")
     assert page.get_by_label("Another number").input_value() == ""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import html
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -50,7 +49,7 @@ def draw(dataset: Dataset, audit: Audit, table: pd.DataFrame) -> None:
         (sample, given, suggested, votes[sample]) for sample, given, suggested in columns.to_numpy().tolist()
     ]
     outcomes, names = decisions.outcomes(dataset.id), dataset.class_names
-    address_of = functools.partial(_address, readers.connection(dataset))
+    address_of = functools.partial(readers.picture_address, dataset, side=SIDE)
     st.caption(
         "Where they part most: how many see :orange[**the given class**], :blue[**the suggested one**] or "
         ":violet[**another**]. A click on a picture opens it."
@@ -143,9 +142,3 @@ def table_of(rows: Sequence[Row], names: Sequence[str], address_of: Callable[[in
         )
     head = f'<tr><th scope="col">Given label</th><th scope="col"><span>Suggested</span></th>{heads}</tr>'
     return f'<table class="votes"><thead>{head}</thead><tbody>{"".join(lines)}</tbody></table>'
-
-
-def _address(connection: Mapping[str, Any], sample: int) -> str:
-    """The address at which the browser finds the picture of a sample."""
-    place = f"{connection['base']}/bench/image/{connection['dataset']}/{sample}"
-    return f"{place}?size={SIDE}&v={connection['version']}&t={connection['token']}"

@@ -145,13 +145,14 @@ class Bench {
     this.stage.replaceChildren();
   }
 
-  restart() {
+  // ``how``: as ``load`` has it.
+  restart(how = {}) {
     this.pages = [null];
     this.counted = null;
     this.cards.clear();
     this.chosen.clear();
     this.leased.clear();
-    this.load(null, {});
+    this.load(null, how);
     this.refreshStats();
   }
 
@@ -549,7 +550,7 @@ class Bench {
 
   // The rest was ranked anew. What is in view stays in view; what follows it is the new order's.
   followRanking(says) {
-    if (says) this.tell(says);
+    if (says && this.items.length) this.tell(says);
     const { undecided, sort } = this.data.queue;
     if (!undecided || sort === "files" || this.mode === "cards") return; // the next card is of the new order
     this.pages = [null];
@@ -620,7 +621,7 @@ class Bench {
     this.chosen.clear();
     if (hasOtherList) {
       this.pairs.forget();
-      this.restart();
+      this.restart(mode === "cards" ? {} : { keep: true, stay: true }); // the picture with the ring stays in view
     } else {
       this.draw();
       this.lease(true);

@@ -1,7 +1,7 @@
 // What is around the bench's cards: the line of figures, the toolbar, the list of keys.
 
 // What a key does; where that depends on what is shown, by mode, and nothing where it does nothing.
-const IN_CARDS = { keep: "keep the labels of the card, but those for later", relabel: "change the labels that are ticked, also Enter" };
+const IN_CARDS = { keep: "keep all labels of the card, without those for later", relabel: "change the labels that are ticked, also Enter" };
 const BENCH_ACTIONS = [
   { id: "class", key: "l", text: "another class: type a part of its name" },
   { id: "undo", key: "z", text: "undo your last action" },

@@ -221,7 +221,7 @@ class Judge {
     const figures = [...checked.filter(isChanged), ...checked.filter((one) => !isChanged(one))].slice(0, MOST_ANSWERED).map(([sample, given, now]) =>
       el("figure", {}, [
         zoomable(el("img", { src: this.server.image(sample, 256), alt: "", loading: "lazy" }), `Sample ${sample}`, () => this.pick(sample)),
-        el("figcaption", {}, now === given ? [el("span", { text: String(given) })] : [el("span", { class: "given", text: String(given) }), el("span", { text: " → " }), el("b", { class: "suggested", text: String(now) })]),
+        el("figcaption", {}, now === given ? [el("span", { text: `${given} kept` })] : [el("span", { class: "given", text: String(given) }), el("span", { text: " → " }), el("b", { class: "suggested", text: String(now) })]),
       ]));
     return el("div", { class: "checked-numbers" }, [el("div", { class: "figures" }, figures), this.beside(chart, null)]);
   }

@@ -45,7 +45,8 @@ class Lens {
     const best = (kind, key, label) => {
       const of = exemplars[kind];
       if (!of.length) return null;
-      const [name, verb] = [bench.className(label), kind === "given" ? "Keep" : "Change to"];
+      const name = bench.className(label);
+      const verb = bench.mode === "cards" ? "Mark as" : kind === "given" ? "Keep" : "Change to";
       const decides = bench.mode === "grid" ? {} : { key, says: `${verb} ${name}` };
       return { kind, sample: of[this.at % of.length].sample, text: `${kind === "given" ? "Given" : "Suggested"}: ${name}`, ...decides };
     };

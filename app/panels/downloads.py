@@ -52,10 +52,21 @@ def offer(
 
 def button(dataset: Dataset, label: str, end: str, arguments: dict[str, Any], **look: Any) -> None:
     """A button whose job makes the file that is named after the dataset and ``end``, with ``arguments``."""
-    file = {"file": f"{file_stem(dataset.name)}-{end}"}
     look = {"icon": ":material/description:", "key": f"export_{end.rpartition('.')[2]}"} | look
-    look["on_click"] = lambda: st.session_state.update({WANTED: file["file"]})
-    panel.start_button(label, "export", dataset, arguments=arguments | file, **look)
+    asked = arguments | {"file": _file(dataset, end)}
+    look["on_click"] = lambda: st.session_state.update({WANTED: asked["file"]})
+    panel.start_button(label, "export", dataset, arguments=asked, **look)
+
+
+def start(dataset: Dataset, end: str, arguments: dict[str, Any]) -> None:
+    """Make the file as its ``button`` does."""
+    asked = arguments | {"file": _file(dataset, end)}
+    st.session_state[WANTED] = asked["file"]
+    panel.start("export", dataset, asked)
+
+
+def _file(dataset: Dataset, end: str) -> str:
+    return f"{file_stem(dataset.name)}-{end}"
 
 
 def made(dataset: Dataset) -> None:

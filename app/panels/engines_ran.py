@@ -119,13 +119,14 @@ def reading(dataset: Dataset, columns: Mapping[str, Mapping[str, str]]) -> str:
     checked = known.right | known.wrong
     drawn = sum(outcomes[sample].kind == BLIND for sample in checked)
     at_random = "all" if drawn == len(checked) else f"{drawn:,} of them"
-    alone = [text for name, text in columns[RIGHT_DOUBTED].items() if name != TOGETHER]
-    alone.sort(key=lambda text: int(text.split()[0].replace(",", "")))
+    doubted = {name: int(text.split()[0].replace(",", "")) for name, text in columns[RIGHT_DOUBTED].items()}
+    together = doubted.pop(TOGETHER)
+    why = ", which is why all are asked" if together < min(doubted.values()) else ""
     said = (
         f"People checked {words.plural(len(checked), 'label')}, {at_random} drawn at random. Together the "
         f"engines doubt **{columns[WRONG_DOUBTED][TOGETHER]}** wrong ones and "
         f"**{columns[RIGHT_DOUBTED][TOGETHER]}** right ones. One engine alone doubts "
-        f"{alone[0].split()[0]} to {alone[-1]} right ones."
+        f"{words.count(min(doubted.values()))} to {words.count(max(doubted.values()))} of the right ones{why}."
     )
     return said if 2 * drawn >= len(checked) else f"{said} Most were suspects, so all engines doubt many."
 

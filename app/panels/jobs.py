@@ -33,16 +33,25 @@ def start_button(
 ) -> None:
     """A button that starts a job, which takes the place of the one of its kind (and file) before it."""
     asked = arguments or {}
-    before = [
-        seen
-        for seen in jobs.listed(kind, dataset_id=dataset.id)
-        if seen.job.arguments.get("file") == asked.get("file")
-    ]
-    if st.button(label, disabled=any(not seen.is_over for seen in before), **look):
-        for seen in before:
-            jobs.remove(seen.job.id)
-        jobs.start(kind, dataset.name, dataset_id=dataset.id, arguments=asked, who=who)
+    is_at_work = any(not seen.is_over for seen in _before(kind, dataset, asked))
+    if st.button(label, disabled=is_at_work, **look):
+        start(kind, dataset, asked, who)
         st.rerun()
+
+
+def start(kind: str, dataset: Dataset, arguments: dict[str, Any], who: str | None = None) -> None:
+    """Start a job in the place of the one of its kind (and file) before it; nothing where that is still at work."""
+    before = _before(kind, dataset, arguments)
+    if any(not seen.is_over for seen in before):
+        return
+    for seen in before:
+        jobs.remove(seen.job.id)
+    jobs.start(kind, dataset.name, dataset_id=dataset.id, arguments=arguments, who=who)
+
+
+def _before(kind: str, dataset: Dataset, arguments: dict[str, Any]) -> list[Overview]:
+    of_kind = jobs.listed(kind, dataset_id=dataset.id)
+    return [seen for seen in of_kind if seen.job.arguments.get("file") == arguments.get("file")]
 
 
 def watch(

@@ -1,4 +1,4 @@
-"""One label after the other with the keys of the bench: what is asked."""
+"""Screens of labels that are no classes: their views, what is asked with a bench's keys, and what follows."""
 
 from __future__ import annotations
 
@@ -6,16 +6,32 @@ from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
+import streamlit as st
 
 from app import components
-from app.session import readers, state
-from auditor.catalog.records import Dataset
-from auditor.ground.vocabulary import DECISIONS, EXCLUDE, KEEP, LABEL, RELABEL, UNSURE, VERDICTS
+from app.panels import downloads
+from app.session import readers, sign_in, state
+from app.session.access import OWNER
+from auditor import kind
+from auditor.catalog.records import Audit, Dataset
+from auditor.ground.vocabulary import (
+    DECISIONS,
+    EXCLUDE,
+    KEEP,
+    LABEL,
+    MULTILABEL,
+    RELABEL,
+    SEGMENTATION,
+    UNSURE,
+    VERDICTS,
+)
 from auditor.review import blind as verdicts
 from auditor.review import drawing
 
-CHECKED = "Checked"
-"""The view of what people decided."""
+SUSPECTS, CHECKED = "Suspects", "Checked"
+"""The views of what waits, and of what people decided; between them is ``state.RANDOM_SAMPLE``."""
+EXPORT = "export"
+"""The step that makes the cleaned labels."""
 OUTCOMES = {name: one.words for name, one in DECISIONS.items()} | {RELABEL: "changed"}
 """What became of a label, by the decision on it."""
 AT_ONCE = 30
@@ -64,11 +80,48 @@ def ending(suspects: pd.DataFrame) -> str:
     return f"{said}: {', '.join(f'{count:,} {outcome}' for outcome, count in counts.items())}."
 
 
+def choose_view(dataset: Dataset, audit: Audit, key: str) -> str:
+    """Draw the views of the screen beside the button of its cleaned labels; return the chosen one."""
+    views = [SUSPECTS, state.RANDOM_SAMPLE, CHECKED]
+    view = st.radio("View", views, key=key, horizontal=True, label_visibility="collapsed")
+    if sign_in.may(OWNER):
+        downloads.button(
+            dataset,
+            _export(dataset),
+            _file(dataset),
+            {"audit_id": audit.id},
+            key="cleaned_download",
+            icon=":material/download:",
+            help="Only what a person decided changes a label.",
+        )
+    return str(view)
+
+
 def after(dataset: Dataset) -> dict[str, str]:
-    """By view, what follows the suspects: a random sample until one is checked, then the cleaned labels."""
-    steps = {state.RANDOM_SAMPLE: "Check a random sample", CHECKED: "See what was checked"}
+    """Return what follows the suspects: a random sample until one is checked, then the cleaned labels."""
+    steps = {state.RANDOM_SAMPLE: "Check a random sample"}
+    if sign_in.may(OWNER):
+        steps[EXPORT] = _export(dataset)
     is_known = drawing.num_drawn(dataset.id) and not verdicts.pending(dataset.id)
     return dict(reversed(steps.items())) if is_known else steps
+
+
+def go_on(dataset: Dataset, audit: Audit, bench: str, view: str) -> None:
+    """Take the step that was chosen on ``bench``: the file is made, or the radio ``view`` turned to that view."""
+    chosen = st.session_state[bench]["next"]
+    if chosen == EXPORT:
+        downloads.start(dataset, _file(dataset), {"audit_id": audit.id})
+    else:
+        st.session_state[view] = chosen
+
+
+def _export(dataset: Dataset) -> str:
+    """``Export the cleaned masks``."""
+    return f"Export the cleaned {'labels' if dataset.task == MULTILABEL else kind.of(dataset).words}"
+
+
+def _file(dataset: Dataset) -> str:
+    return "masks.zip" if dataset.task == SEGMENTATION else "cleaned.csv"
 
 
 def blind(

@@ -38,8 +38,6 @@ def draw(
             title = (
                 f"**{words.count(pair.number)}** :orange[{plain(pair.before)}] → :blue[{plain(pair.after)}]"
             )
-            if more := pair.number - len(seen):
-                title += f" :gray[+{words.count(more)}]"
             with st.container(border=True, key=f"pair_{key}_{place}"):
                 if on_open is None:
                     st.markdown(title)

@@ -23,7 +23,7 @@ SIDE, SMALL = 320, 96
 
 def draw(dataset: Dataset, audit: Audit, count: int) -> int:
     """Draw the worst suspects that nobody has checked; returns how many there are."""
-    page = queues.page(audit, {"undecided": True, "issues": True}, limit=count)
+    page = _waiting(audit, count)
     if page.empty:
         return 0
     table = kind.of(dataset).table(dataset, audit, page)
@@ -64,23 +64,37 @@ def draw_found(dataset: Dataset, count: int) -> int:
     return len(found)
 
 
-def draw_some(dataset: Dataset, count: int, *, labels: bool = True, start: float = 0.5) -> None:
-    """Draw a few samples of a set, from all over it, with their classes of today below or small without.
+def draw_some(dataset: Dataset, count: int, *, start: float = 0.5) -> None:
+    """Draw a few samples of a set, from all over it, with their classes of today below.
 
     ``start`` (0 to 1) says which: the sample at that place of each of ``count`` equal parts.
     """
-    spread = dict.fromkeys(int((i + start) * dataset.num_samples / count) for i in range(count))
-    key = f"pictures_{'some' if labels else 'mini'}_{dataset.id}"
-    with st.container(horizontal=True, gap="small", key=key):
-        for sample, current in readers.classes_of(dataset.id, list(spread)).items():
-            has_name = labels and dataset.task == CLASSIFICATION
+    with st.container(horizontal=True, gap="small", key=f"pictures_some_{dataset.id}"):
+        for sample, current in readers.classes_of(dataset.id, _spread(dataset, count, start)).items():
+            has_name = dataset.task == CLASSIFICATION
             label = words.class_name(dataset.class_names, current) if has_name else ""
             st.image(
-                encoded_picture(dataset.id, sample, SIDE if labels else SMALL),
+                encoded_picture(dataset.id, sample, SIDE),
                 caption=f":orange[{plain(label)}]" if label else None,
                 alt=f"Sample {sample}{f': {label}' if label else ''}",
                 width="stretch",
             )
+
+
+def draw_small(dataset: Dataset, audit: Audit | None, count: int) -> None:
+    """Draw a few samples small: the worst suspects that nobody has checked, or some from all over the set."""
+    waiting = [] if audit is None else _waiting(audit, count).sample_id.astype(int).tolist()
+    with st.container(horizontal=True, gap="small", key=f"pictures_mini_{dataset.id}"):
+        for sample in waiting or _spread(dataset, count, 0.5):
+            st.image(encoded_picture(dataset.id, sample, SMALL), alt=f"Sample {sample}", width="stretch")
+
+
+def _waiting(audit: Audit, count: int) -> pd.DataFrame:
+    return queues.page(audit, {"undecided": True, "issues": True}, limit=count)
+
+
+def _spread(dataset: Dataset, count: int, start: float) -> list[int]:
+    return list(dict.fromkeys(int((i + start) * dataset.num_samples / count) for i in range(count)))
 
 
 def _draw_masks(dataset: Dataset, audit: Audit, table: pd.DataFrame) -> None:

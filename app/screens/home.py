@@ -70,7 +70,7 @@ def draw_dataset(seen: Status, *, as_row: bool, is_alone: bool, is_first: bool) 
         with shown():
             if as_row:
                 with thumbs:
-                    worst.draw_some(row, FEW_THUMBS, labels=False)
+                    worst.draw_small(row, seen.finished, FEW_THUMBS)
             else:
                 count = ALONE if is_alone else WORST
                 has_suspects = seen.finished is not None and worst.draw(row, seen.finished, count)

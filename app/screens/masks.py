@@ -22,7 +22,6 @@ from auditor.ground.vocabulary import RELABEL
 from auditor.labels.masks import KIND
 
 MOST_LISTED = 2_000
-SUSPECTS, SAMPLE, DONE = "Suspects", state.RANDOM_SAMPLE, judging.CHECKED
 BENCH, VIEW = "masks_bench", "masks_view"
 
 
@@ -58,8 +57,8 @@ def review(dataset: Dataset, audit: Audit, reviewer: str, *, is_done: bool) -> N
         is_done=is_done,
         items=items,
         decisions=KIND.decisions,
-        next_steps={SAMPLE: "Check a random sample"},
-        on_next=go_on,
+        next_steps=judging.after(dataset),
+        on_next=partial(judging.go_on, dataset, audit, BENCH, VIEW),
     )
     if is_done:
         return
@@ -77,11 +76,6 @@ def shape_of_first(dataset: Dataset, items: list[dict[str, Any]], first: int | N
         return 1, 1
     sample = ask(datasets.sample, dataset.id, opened)
     return sample.original_width, sample.original_height
-
-
-def go_on() -> None:
-    """Turn to the view that was chosen on the bench."""
-    st.session_state[VIEW] = st.session_state[BENCH]["next"]
 
 
 def asked(dataset: Dataset, audit: Audit, sample_id: int) -> dict[str, Any]:
@@ -108,22 +102,12 @@ def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:
 dataset, bar = state.screen("Masks")
 audit = state.require_audit(dataset)
 with bar, shown():
-    view = st.radio("View", [SUSPECTS, SAMPLE, DONE], key=VIEW, horizontal=True, label_visibility="collapsed")
-    if sign_in.may(OWNER):
-        downloads.button(
-            dataset,
-            "Export the cleaned masks",
-            "masks.zip",
-            {"audit_id": audit.id},
-            key="cleaned_download",
-            icon=":material/download:",
-            help="One ZIP in the layout of the source. Only what a person decided changes a mask.",
-        )
+    view = judging.choose_view(dataset, audit, VIEW)
 if sign_in.may(OWNER):
     downloads.made(dataset)
 reviewer = state.reviewer()
-if view == SAMPLE:
+if view == state.RANDOM_SAMPLE:
     with shown():
         verify(dataset, audit, reviewer)
 else:
-    review(dataset, audit, reviewer, is_done=view == DONE)
+    review(dataset, audit, reviewer, is_done=view == judging.CHECKED)

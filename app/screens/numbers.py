@@ -46,7 +46,8 @@ HEADS = {
 BENCH, PICKED, VIEW, CHOSEN = "numbers_bench", "numbers_picked", "numbers_view", "numbers_chosen"
 GOES_ON = "numbers_goes_on"
 """The audit beyond whose suspects somebody goes on."""
-SUSPECTS, SAMPLE, DONE, OTHERS = "Suspects", state.RANDOM_SAMPLE, judging.CHECKED, "others"
+OTHERS = "others"
+"""The step to less suspicious numbers."""
 
 
 def listed(dataset: Dataset, audit: Audit, top: int) -> pd.DataFrame:
@@ -187,17 +188,16 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
         chart=chart_of(dataset, audit, page[page.decision.notna()]),
         unit=unit_of(dataset.class_names[0]),
         on_point=partial(pick, dataset),
-        on_next=partial(go_on, audit),
+        on_next=partial(go_on, dataset, audit),
     )
 
 
-def go_on(audit: Audit) -> None:
-    """Turn to what was chosen at the end: another view of this screen, or numbers that are less suspicious."""
-    chosen = st.session_state[BENCH]["next"]
-    if chosen == OTHERS:
+def go_on(dataset: Dataset, audit: Audit) -> None:
+    """Take the step that was chosen at the end: here it may be to numbers that are less suspicious."""
+    if st.session_state[BENCH]["next"] == OTHERS:
         st.session_state[GOES_ON] = audit.id
     else:
-        st.session_state[VIEW] = chosen
+        judging.go_on(dataset, audit, BENCH, VIEW)
 
 
 def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:
@@ -241,32 +241,23 @@ def again(dataset: Dataset, samples: list[int]) -> None:
     """Turn to the checked number that was chosen in the table."""
     if chosen := st.session_state[CHOSEN]["selection"]["rows"]:
         st.session_state[PICKED] = (dataset.id, samples[chosen[0]])
-        st.session_state[VIEW] = SUSPECTS
+        st.session_state[VIEW] = judging.SUSPECTS
 
 
 dataset, bar = state.screen("Numbers")
 audit = state.require_audit(dataset)
 with bar:
-    view = st.radio("View", [SUSPECTS, SAMPLE, DONE], key=VIEW, horizontal=True, label_visibility="collapsed")
-    if sign_in.may(OWNER):
-        downloads.button(
-            dataset,
-            "Export the cleaned numbers",
-            "cleaned.csv",
-            {"audit_id": audit.id},
-            key="cleaned_download",
-            icon=":material/download:",
-        )
+    view = judging.choose_view(dataset, audit, VIEW)
 if sign_in.may(OWNER):
     downloads.made(dataset)
 reviewer = state.reviewer()
 with shown():
-    if view == SAMPLE:
+    if view == state.RANDOM_SAMPLE:
         verify(dataset, audit, reviewer)
-    elif view == DONE:
+    elif view == judging.CHECKED:
         decided(dataset, audit)
     else:
         review(dataset, audit, reviewer)
-if view == DONE and sign_in.may(OWNER):
+if view == judging.CHECKED and sign_in.may(OWNER):
     with shown(), st.expander("Go on in FiftyOne", icon=":material/open_in_new:"):
         fiftyone.draw(dataset)

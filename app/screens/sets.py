@@ -23,7 +23,6 @@ from auditor.results import statements
 
 MOST_LISTED = 2_000
 BENCH, VIEW = "sets_bench", "sets_view"
-SUSPECTS, SAMPLE, DONE = "Suspects", state.RANDOM_SAMPLE, judging.CHECKED
 
 
 def listed(dataset: Dataset, audit: Audit, top: int) -> pd.DataFrame:
@@ -68,13 +67,8 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
         next_steps=judging.after(dataset),
         last=bool(page.decision.notna().any()),
         audit_id=audit.id,
-        on_next=go_on,
+        on_next=partial(judging.go_on, dataset, audit, BENCH, VIEW),
     )
-
-
-def go_on() -> None:
-    """Turn to the view that was chosen at the end."""
-    st.session_state[VIEW] = st.session_state[BENCH]["next"]
 
 
 def sampled(dataset: Dataset, sample_id: int) -> dict[str, Any]:
@@ -107,23 +101,14 @@ def decided(dataset: Dataset, audit: Audit) -> None:
 dataset, bar = state.screen("Sets")
 audit = state.require_audit(dataset)
 with bar:
-    view = st.radio("View", [SUSPECTS, SAMPLE, DONE], key=VIEW, horizontal=True, label_visibility="collapsed")
-    if sign_in.may(OWNER):
-        downloads.button(
-            dataset,
-            "Export the cleaned labels",
-            "cleaned.csv",
-            {"audit_id": audit.id},
-            key="cleaned_download",
-            icon=":material/download:",
-        )
+    view = judging.choose_view(dataset, audit, VIEW)
 if sign_in.may(OWNER):
     downloads.made(dataset)
 reviewer = state.reviewer()
 with shown():
-    if view == SAMPLE:
+    if view == state.RANDOM_SAMPLE:
         verify(dataset, audit, reviewer)
-    elif view == DONE:
+    elif view == judging.CHECKED:
         decided(dataset, audit)
     else:
         review(dataset, audit, reviewer)

@@ -38,6 +38,4 @@ found = (
     if number
     else f"Audit {shown}: {statements.no_suspects(audit)}"
 )
-st.caption(
-    f"{found} Cards begin where most corrections are expected, the other views with the most suspicious."
-)
+st.caption(found)

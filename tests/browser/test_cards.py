@@ -114,5 +114,7 @@ def test_cards__come_first_and_one_key_changes_all_but_what_stays_and_undo_takes
     wait_until(lambda: not tiles.nth(2).evaluate(IS_BELOW), "what was not in view is shown", page)
     page.wait_for_timeout(300)
     assert decisions() == {}, "nothing that was never in view is settled"
+    page.keyboard.press("ArrowRight")
+    ringed = page.locator("[data-testid=card-tile].cursor").get_attribute("data-sample")
     page.keyboard.press("t")
-    page.get_by_test_id("card").wait_for(timeout=WAIT_MS)
+    page.locator(f"[data-testid=card][data-sample='{ringed}']").wait_for(timeout=WAIT_MS)

@@ -138,6 +138,11 @@ def test_masks__from_the_import_to_cleaned_pngs(
             page.locator(f"[data-testid=mask][data-sample='{first}']").wait_for(timeout=WAIT_MS)
             assert decisions.outcomes(dataset.id) == {}
     settled(page)
+    page.get_by_test_id("masks-end").get_by_role("button", name="Export the cleaned masks").click()
+    made = page.get_by_role("link", name="Download shapes-masks.zip")
+    made.wait_for(timeout=WAIT_MS)
+    cleaned = downloaded(page, made)
+    settled(page)
     page.get_by_text("Checked", exact=True).click()
     page.get_by_role("button", name="Z Undo").wait_for(state="detached", timeout=WAIT_MS)
     page.get_by_role("button", name=re.compile(f"Sample {first}, region")).first.click(timeout=WAIT_MS)
@@ -150,11 +155,6 @@ def test_masks__from_the_import_to_cleaned_pngs(
     page.get_by_text("Random sample", exact=True).click()
     page.get_by_role("button", name="Start").wait_for(timeout=WAIT_MS)
     second = (first + 1) % dataset.num_samples
-    settled(page)
-    page.get_by_role("button", name="Export the cleaned masks").click(timeout=WAIT_MS)
-    made = page.get_by_role("link", name="Download shapes-masks.zip")
-    made.wait_for(timeout=WAIT_MS)
-    cleaned = downloaded(page, made)
     with zipfile.ZipFile(cleaned) as packed:
         after = np.asarray(Image.open(io.BytesIO(packed.read(f"masks/{first:03d}.png"))))
         other = packed.read(f"masks/{second:03d}.png")

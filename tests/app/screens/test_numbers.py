@@ -57,7 +57,7 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
     assert item["question"] == f"Is age {given.split()[0]}, or {suggested}?"
     low, high = (f"{worst.iloc[0][bound]:.10g}" for bound in ("suggested_low", "suggested_high"))
     assert item["sides"][1]["note"] == f"likely {low} to {high}"
-    assert [one["id"] for one in asked_of(app)["next"]] == ["Random sample", "Checked", "others"]
+    assert [one["id"] for one in asked_of(app)["next"]] == ["Random sample", "export", "others"]
     assert (asked_of(app)["left"], asked_of(app)["total"], len(asked_of(app)["items"])) == (total,) * 3
     assert item["alike"][1]["title"] == f"Not in doubt, nearest to {suggested}"
     far = {one["alike"][0]["title"] for one in asked_of(app)["items"] if one["number"] > 2 * NUM}

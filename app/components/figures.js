@@ -19,7 +19,7 @@ const BENCH_ACTIONS = [
 const KEYS_OF = { cards: "the cards", card: "a single picture", grid: "the grid" };
 const BENCH_FIXED = [
   ["← →", { card: "previous, next", grid: "move, also ↑ ↓", cards: "move, also ↑ ↓" }],
-  ["Space", { grid: "select a tile (Shift + click: a range)", cards: "a tile: ✓ (its label changes), stays (its label is right), later (it comes by itself)" }],
+  ["Space", { grid: "select a tile (Shift + click: a range)", cards: "tick this tile (✓), keep its label (stays), or leave it for later" }],
   ["Enter", { card: "the next page, once all is checked", grid: "open a tile; next page once all is checked" }],
   ["?", "this list"],
 ];

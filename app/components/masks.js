@@ -114,8 +114,8 @@ class MaskBench {
     const of = (name) => items.filter(({ decision }) => decision === name);
     const counts = Object.keys(decisions).filter((name) => of(name).length).sort((one, other) => of(other).length - of(one).length);
     const masks = counts.map((name) => `${of(name).length} ${this.wordsOf(name)}`).join(", ");
-    const all = items.length > 1 ? `All ${items.length} suspects are checked` : "The one suspect is checked";
-    const said = !items.length ? "No mask is a suspect" : !done.length ? "Nobody has checked a mask yet" : done.length === items.length ? all : `${done.length} of ${items.length} suspects are checked`;
+    const all = items.length > 1 ? `All ${items.length} suspect masks are checked` : "The one suspect mask is checked";
+    const said = !items.length ? "No mask is a suspect" : !done.length ? "Nobody has checked a mask yet" : done.length === items.length ? all : `${done.length} of ${items.length} suspect masks are checked`;
     this.actions.replaceChildren(...(items.length && !this.isDone ? [actionButton("←", "Back", () => this.go(-1)), actionButton(this.keymap.shown("undo"), "Undo", () => this.undo())] : []));
     this.live.textContent = said;
     const { regions } = done.length ? await this.server.post("mask-done", { audit: this.data.audit }) : { regions: [] };
@@ -224,7 +224,7 @@ class MaskBench {
         el("small", { text: [of > 1 ? `Region ${card.regions.indexOf(this.region) + 1} of ${of}` : "", `${this.data.items.length - count} of ${this.data.items.length} masks left`, this.region && Math.max(card.light, this.region.light) > 1 ? "shown brighter" : ""].filter(Boolean).join(" · "), title: `Sample ${item.sample} · ${item.filepath}` }),
         el("div", { class: "mask-head" }, of ? this.asked(names) : "No suspect region"),
         standing ? el("div", { class: "standing", text: standing }) : null,
-        this.region ? el("p", { class: "chance" }, [el("b", { text: `${percent(this.region.doubt)} likely wrong. ` }), el("span", { text: unbroken(this.region.why) })]) : null,
+        this.region ? el("p", { class: "chance", title: this.region.why, text: `${percent(this.region.doubt)} likely wrong` }) : null,
         this.region ? this.closeUp(this.region) : null,
         of > 1 ? el("div", { class: "region-list" }, rows) : null,
       ]),

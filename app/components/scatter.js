@@ -50,6 +50,9 @@ function scatter({ name, points }, answers, current, onPick) {
     dot.addEventListener("click", () => onPick(sample));
     return dot;
   };
+  // What was changed has come from its given number.
+  const moved = points.filter(([sample, given]) => (answers.get(sample) ?? given) !== given).map(([sample, given, suggested]) =>
+    svg("line", { class: "moved", x1: x(suggested), x2: x(suggested), y1: y(given), y2: y(answers.get(sample)) }));
   const rank = (point) => ["other", "checked", "suspect"].indexOf(dotKind(point, answers));
   const dots = [...points].sort((one, other) => rank(one) - rank(other)).map(dotOf);
   const inView = points.find(([sample]) => sample === current);
@@ -58,6 +61,6 @@ function scatter({ name, points }, answers, current, onPick) {
     ...axes, svg("line", { class: "same", x1: x(low), y1: y(low), x2: x(high), y2: y(high) }),
     text("suggested", { x: x(high), y: SIDE_PX - 6, "text-anchor": "end" }),
     text("given", { x: 12, y: y(high), "text-anchor": "end", transform: `rotate(-90 12 ${y(high)})` }),
-    ...dots, ...ring,
+    ...moved, ...dots, ...ring,
   ]);
 }

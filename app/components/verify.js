@@ -37,10 +37,12 @@ class Verify {
     this.layer = el("div", { class: "layer", hidden: true });
     this.live = el("div", { class: "sr-only", "aria-live": "polite" });
     this.viewer = new Viewer(() => this.server);
+    this.actions = el("div", { class: "actions", role: "toolbar", "aria-label": "Verdict" }); // of a phone
     this.box = el("div", { class: "bench verify", "data-testid": "verify" }, [
-      this.stage, this.notice.node, this.layer, this.live, this.viewer.node,
+      this.stage, el("div", { class: "dock" }, [this.notice.node, this.actions]), this.layer, this.live, this.viewer.node,
     ]);
     root.append(this.box);
+    watchWidth(this.box, () => this.data && this.draw());
   }
 
   update(data) {
@@ -109,6 +111,7 @@ class Verify {
   draw() {
     const item = this.item;
     this.box.setAttribute("data-judged", this.judged);
+    this.actions.replaceChildren();
     if (!item) {
       // The page below says what is known now; here is what can still be taken back.
       this.stage.replaceChildren(el("div", { class: "finished", "data-testid": "verified" }, [
@@ -129,6 +132,9 @@ class Verify {
       Object.entries(this.data.verdicts)
         .filter(([, { takes }]) => (takes === "class") === takesClass)
         .map(([name, { button: text }]) => button(keyId(this.data.verdicts, name), text, () => this.give(name), takesClass ? "keep large" : ""));
+    const narrow = isNarrow(this.box);
+    const other = button("class", "Other class", () => this.pickClass(), narrow ? "large" : "");
+    if (narrow) this.actions.append(...toolbar(this.box, [...verdicts(true), other], verdicts(false), [], undoButton(this.box, this.keymap, () => this.undo()), null));
     const many = labels.length > 24;
     const [done, total] = [this.judged, this.data.total];
     const progress = el("div", { class: "progress", title: `${done} of ${total} checked` }, [el("i", { style: `width:${(100 * done) / total}%` })]);
@@ -140,11 +146,11 @@ class Verify {
           el("small", { text: `${done + 1} of ${total} · sample ${item.sample}`, title: item.filepath }),
           el("div", { class: "given", text: "The given label is" }),
           el("div", { class: "big", text: name, title: name, "data-testid": "given" }),
-          el("div", { class: "row" }, verdicts(true)),
+          narrow ? null : el("div", { class: "row" }, verdicts(true)),
           el("h4", { text: "Or it should be" }),
           el("div", { class: "row classes" }, many ? [] : others),
-          el("div", { class: "row" }, [
-            button("class", "Other class", () => this.pickClass()), ...verdicts(false),
+          narrow ? null : el("div", { class: "row" }, [
+            other, ...verdicts(false),
             button("undo", "Undo", () => this.undo()), actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys" }),
           ]),
           ...this.examples(item.given, name),
@@ -152,7 +158,7 @@ class Verify {
           el("div", { class: "recent" }, this.recent.map(([one, text]) => el("figure", {}, [
             el("img", { src: this.server.image(one.sample, 96), alt: `Sample ${one.sample}` }), el("figcaption", { text, title: text }),
           ]))),
-        ]),
+        ].filter(Boolean)),
       ]),
     );
     this.lease();

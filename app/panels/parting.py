@@ -33,7 +33,7 @@ def draw(dataset: Dataset, audit: Audit, table: pd.DataFrame) -> None:
     same = float(np.isin(agreement, (0, engines)).sum() / max(1, len(agreement)))
     with st.container(horizontal=True, vertical_alignment="center"):
         with st.container(key="huge_engines", width="stretch"):
-            st.markdown(f"All {engines} engines agree about **{words.percent(same)}** of the labels")
+            st.markdown(f"All {engines} engines agree on **{words.percent(same)}** of the labels")
         if not parted.empty and st.button(
             "Review where the engines disagree",
             key="engines_disagree",

@@ -44,6 +44,7 @@ def so_far(dataset: Dataset, audit: Audit | None, *, judged: int) -> None:
     st.metric(
         f"Wrong {labels_in_words(dataset)}", words.interval(rate.low, rate.high), help=plain(rate.sentence)
     )
+    st.caption("True whenever you stop, so it is wide; much narrower once all are checked.")
     if standing is None:
         return
     found = statements.promises(standing)
@@ -120,11 +121,10 @@ def _kept(standing: Standing) -> str:
     if not kept:
         return ""
     q, promise = max(kept.items(), key=lambda one: (one[1].num_flags, -one[0]))
-    first = "The first one is" if promise.num_flags == 1 else f"Of the first {promise.num_flags:,}"
-    share = f"at least {words.percent(1 - q)}"
     if promise.num_flags == 1:
-        return f"{first} wrong with a chance of {share}."
-    return f"{first}, {share} are really wrong on average."
+        return f"The first suspect is wrong with a chance of at least {words.percent(1 - q)}."
+    wrong = int((1 - q) * promise.num_flags + 1e-9)
+    return f"Of the first {promise.num_flags:,} suspects, on average at least {wrong:,} are really wrong."
 
 
 def _rate(dataset: Dataset, standing: Standing | None, rate: NoiseRate, judged: int) -> None:

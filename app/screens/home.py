@@ -20,8 +20,8 @@ from auditor.ground.vocabulary import CLASSIFICATION
 
 WORST, ALONE, FEW_THUMBS = 9, 12, 4
 """Pictures of a card, of the only one, and of a row."""
-FEW, AT_A_GLANCE, A_PAGE = 3, 6, 20
-"""Datasets up to which each is a card, and up to which nothing is to be chosen; more are rows, so many a page."""
+AT_A_GLANCE, A_PAGE = 6, 20
+"""Datasets up to which each is a card and nothing is to be chosen; more are rows, so many a page."""
 NEWEST = "newest first"
 SORTS: dict[str, Callable[[Dataset], Any]] = {
     NEWEST: lambda row: row.created_at,
@@ -130,7 +130,7 @@ def draw_start() -> None:
 def choose(rows: list[Dataset]) -> tuple[list[Dataset], bool]:
     """The datasets of one page, and whether each is one row; nothing to choose where there are few."""
     if len(rows) <= AT_A_GLANCE:
-        return rows, len(rows) > FEW
+        return rows, False
     with st.container(horizontal=True, vertical_alignment="bottom"):
         part = st.text_input("Search", key="home_search", placeholder="A part of a name", width=260)
         order = st.selectbox("Sort", list(SORTS), key="home_sort", width=180)

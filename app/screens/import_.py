@@ -64,7 +64,8 @@ def choose_source() -> tuple[object, Find] | None:
     folder_tab, upload_tab, path_tab = st.tabs(["A folder", "A zip or a table", "Path on this server"])
     with folder_tab:
         files = st.file_uploader(
-            f"A folder of pictures, with all that lies in it; up to {allowed.max_upload_mb():,} MB a file",
+            f"A folder of pictures, with all that lies in it; up to {allowed.max_upload_mb():,} MB a file. "
+            "Of very many on this server, type their path instead.",
             accept_multiple_files="directory",
             max_upload_size=allowed.max_upload_mb(),
             key="import_folder",

@@ -61,11 +61,10 @@ def review(dataset: Dataset, audit: Audit, reviewer: str, *, is_done: bool) -> N
         on_next=partial(judging.go_on, dataset, audit, BENCH, VIEW),
     )
     if is_done:
-        return
-    with st.expander("Classes"), shown():
-        st.caption(KIND.statement(dataset, audit))
-        table = KIND.class_table(dataset, audit).round(3)
-        st.dataframe(table.rename(columns=lambda name: name.replace("_", " ")), hide_index=True)
+        with st.expander("Classes"), shown():
+            st.caption(KIND.statement(dataset, audit))
+            table = KIND.class_table(dataset, audit).round(3)
+            st.dataframe(table.rename(columns=lambda name: name.replace("_", " ")), hide_index=True)
 
 
 def shape_of_first(dataset: Dataset, items: list[dict[str, Any]], first: int | None) -> tuple[int, int]:

@@ -90,7 +90,7 @@ def asked(dataset: Dataset, audit: Audit, row: dict[Hashable, Any]) -> dict[str,
     return {
         "sample": sample,
         "path": row["filepath"],
-        "question": f"Is {name} {number_text(given)}, or {in_unit(dataset, figure(suggested))}?",
+        "question": f"{name}: {number_text(given)} or {in_unit(dataset, figure(suggested))}?",
         "other": not row["is_label_issue"] or not pd.isna(row["decision"]),
         "standing": ""
         if pd.isna(row["decision"])

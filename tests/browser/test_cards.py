@@ -39,7 +39,7 @@ def test_cards__come_first_and_one_key_changes_all_but_what_stays_and_undo_takes
     page.keyboard.press("?")
     listed = page.get_by_test_id("help").inner_text()
     assert listed.count("change the labels that are ticked") == 1
-    assert "later (it comes by itself)" in listed
+    assert "leave it for later" in listed
     assert ("tick none, or all" in listed, "several classes apply" in listed) == (True, False), listed
     page.keyboard.press("Escape")
     odds = tiles.first.locator(".odds")

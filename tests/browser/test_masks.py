@@ -131,7 +131,9 @@ def test_masks__from_the_import_to_cleaned_pngs(
         else:
             search.fill(dataset.class_names[2])
             search.press("Enter")
-        page.get_by_test_id("masks-end").get_by_text("The one suspect is checked").wait_for(timeout=WAIT_MS)
+        page.get_by_test_id("masks-end").get_by_text("The one suspect mask is checked").wait_for(
+            timeout=WAIT_MS
+        )
         assert set(decisions.outcomes(dataset.id)) == {first}
         if not is_again:
             page.keyboard.press("z")

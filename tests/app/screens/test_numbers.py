@@ -54,7 +54,7 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
 
     item = asked_of(app)["items"][0]
     given, suggested = (side["value"] for side in item["sides"])
-    assert item["question"] == f"Is age {given.split()[0]}, or {suggested}?"
+    assert item["question"] == f"age: {given.split()[0]} or {suggested}?"
     low, high = (f"{worst.iloc[0][bound]:.10g}" for bound in ("suggested_low", "suggested_high"))
     assert item["sides"][1]["note"] == f"likely {low} to {high}"
     assert [one["id"] for one in asked_of(app)["next"]] == ["Random sample", "export", "others"]

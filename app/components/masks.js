@@ -13,6 +13,7 @@ const MASK_ACTIONS = [
 ];
 const MASK_FIXED = [["← →", "the mask before, the next one"], ["1 – 9", "bring the region with that number into view"], ["?", "this list"]];
 const MOST_ALIKE = 60; // pictures of one change in the list of what was checked
+const REGIONS_KEPT = "auditor-regions"; // what was said of regions of a mask that is not decided yet
 const MASK_LAYERS = ["given", "suggested", "doubt"];
 const CLOSE = 3; // sides of a region's box that its close-up shows
 const LEAST_CLOSE = 24; // and pixels, at least
@@ -96,8 +97,9 @@ class MaskBench {
       item.decision = card.decision;
       // By number of a region the class that it changes to; null where it is kept.
       const { taken } = card;
-      this.said = new Map(taken ? card.regions.map(({ number, suggested }) => [number, number in taken ? taken[number] ?? suggested : null]) : []);
-      this.region = card.regions.find(({ number }) => number === this.wantedRegion) || card.regions[0];
+      this.said = new Map(taken ? card.regions.map(({ number, suggested }) => [number, number in taken ? taken[number] ?? suggested : null]) : item.decision ? [] : this.keptRegions);
+      const open = card.regions.find(({ number }) => !this.said.has(number));
+      this.region = card.regions.find(({ number }) => number === this.wantedRegion) || (item.decision ? null : open) || card.regions[0];
       this.wantedRegion = null;
       this.draw();
     } catch (error) {
@@ -113,7 +115,6 @@ class MaskBench {
     const done = items.filter(({ decision }) => decision);
     const of = (name) => items.filter(({ decision }) => decision === name);
     const counts = Object.keys(decisions).filter((name) => of(name).length).sort((one, other) => of(other).length - of(one).length);
-    const masks = counts.map((name) => `${of(name).length} ${this.wordsOf(name)}`).join(", ");
     const all = items.length > 1 ? `All ${items.length} suspect masks are checked` : "The one suspect mask is checked";
     const said = !items.length ? "No mask is a suspect" : !done.length ? "Nobody has checked a mask yet" : done.length === items.length ? all : `${done.length} of ${items.length} suspect masks are checked`;
     this.actions.replaceChildren(...(items.length && !this.isDone ? [actionButton("←", "Back", () => this.go(-1)), actionButton(this.keymap.shown("undo"), "Undo", () => this.undo())] : []));
@@ -125,6 +126,8 @@ class MaskBench {
       const pair = `${one.given}-${one.becomes}`;
       pairs.set(pair, [...(pairs.get(pair) || []), one]);
     }
+    const number = regions.length ? ` (${regions.length.toLocaleString("en")} region${regions.length === 1 ? "" : "s"})` : "";
+    const masks = counts.map((name) => `${of(name).length} ${this.wordsOf(name)}${name === "relabel" ? number : ""}`).join(", ");
     const changes = [...pairs.values()].sort((one, other) => other.length - one.length).map((alike) =>
       this.group("region", [this.named(alike[0].given, "given"), el("span", { text: " → " }), this.named(alike[0].becomes, "suggested")],
         alike.map(({ sample, number }) => [sample, number, this.layerOf(sample, `close-${number}`), `Sample ${sample}, region ${number}`])));
@@ -290,6 +293,20 @@ class MaskBench {
     ]);
   }
 
+  // What was said of regions stays in this browser until their mask is decided.
+  get keptAs() {
+    return `${REGIONS_KEPT} ${this.data.connection.dataset} ${this.data.audit} ${this.item.sample}`;
+  }
+
+  get keptRegions() {
+    return JSON.parse(localStorage.getItem(this.keptAs) || "[]");
+  }
+
+  keepRegions() {
+    if (this.said.size) localStorage.setItem(this.keptAs, JSON.stringify([...this.said]));
+    else localStorage.removeItem(this.keptAs);
+  }
+
   look(number) {
     const found = this.card?.regions.find((one) => one.number === number);
     if (!found) return;
@@ -304,6 +321,7 @@ class MaskBench {
     const { regions } = this.card;
     const from = regions.indexOf(this.region);
     const open = [...regions.slice(from), ...regions.slice(0, from)].find(({ number }) => !this.said.has(number));
+    this.keepRegions();
     if (open) this.look(open.number);
     else this.send([...this.said.values()].some((one) => one !== null) ? "relabel" : "keep");
   }
@@ -347,6 +365,7 @@ class MaskBench {
     try {
       const kept = await this.server.post("mask-verdict", { dataset, audit: this.data.audit, sample: item.sample, decision, ...said, reviewer: this.data.reviewer });
       this.isSending = false; // the next mask is not decided before its card is here
+      localStorage.removeItem(this.keptAs);
       item.decision = kept.decision;
       this.notice.tell("");
       const after = this.data.items.findIndex((other, at) => at > this.at && !other.decision);
@@ -365,6 +384,7 @@ class MaskBench {
     const newest = !this.card || this.item?.decision ? undefined : [...(this.said || []).keys()].pop();
     if (newest !== undefined) {
       this.said.delete(newest);
+      this.keepRegions();
       this.look(newest);
       this.notice.tell("Undone: this region is open again.");
       return;

@@ -193,9 +193,10 @@ def _pairs(dataset: Dataset, audit: Audit) -> bool:
         given, suggested, _ = found[place]
         state.open_suspects(given=given, suggested=suggested)
 
-    which = f"The {PAIRS} most frequent of {len(found)} pairs" if len(found) > PAIRS else "Pairs of classes"
+    which = f", the {PAIRS} most frequent of {len(found)} pairs" if len(found) > PAIRS else ""
     leads = " A click leads to a pair's pictures." if sign_in.opens("suspects") else ""
-    st.caption(f"{which}: :orange[given label] → :blue[suggested label].{leads}")
+    waits = words.plural(sum(many for *_, many in found), "suspect", "wait")
+    st.caption(f"{waits}{which}: :orange[given label] → :blue[suggested label].{leads}")
     pairs.draw(dataset, "audit", cards, on_open=open_pair if leads else None)
     return True
 

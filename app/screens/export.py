@@ -89,12 +89,13 @@ def show_changes(
     policy: str,
     max_fdr: float | None,
     first: DeltaGenerator,
+    files: DeltaGenerator,
     *,
     audit: Audit | None,
     seen: Status,
 ) -> tuple[ExportSummary, pd.DataFrame]:
-    """In ``first`` one line on what would change, what random checks say and the files to take home; then the
-    changes as cards. Returns the changes by pair and by row.
+    """In ``first`` one line on what would change and what random checks say, in ``files`` those to take home; then
+    the changes as cards. Returns the changes by pair and by row.
 
     Where nothing would change, the worst suspects in place of the changes.
     """
@@ -124,6 +125,7 @@ def show_changes(
                 state.go_to(page)
         elif said := progress.how_sure(seen, says_left=policy == "reviewed"):
             st.markdown(said)
+    with files:
         downloads.offer(dataset, policy, max_fdr, audit_id=audit_id, is_next=not rows.empty)
     if not rows.empty:
         draw_cards(dataset, summary, rows)
@@ -225,7 +227,7 @@ if waiting := next_steps.waiting(seen):
 first, changes = st.container(), None
 policy, max_fdr = choose_policy(audit)
 with shown():
-    changes = show_changes(dataset, policy, max_fdr, first, audit=audit, seen=seen)
+    changes = show_changes(dataset, policy, max_fdr, first, st.container(), audit=audit, seen=seen)
 parts: dict[str, Callable[[], object]] = {"Log of decisions": partial(show_log, dataset)}
 if changes is not None:
     parts = {"The table": partial(show_table, dataset, *changes)} | parts

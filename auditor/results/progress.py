@@ -198,7 +198,7 @@ def left_in_words(left: ErrorsLeft, where: str = "") -> str:
 
 
 def wrong_in_words(labels: str, left: ErrorsLeft | None) -> str:
-    """``of the labels are wrong``; once people found some ``of the labels were wrong as given, about 24 are left``.
+    """``of the labels are wrong``; once people found some ``... were wrong as given, about 24 are left (8 to 39)``.
 
     ``left`` is None where no audit says it.
     """
@@ -207,10 +207,11 @@ def wrong_in_words(labels: str, left: ErrorsLeft | None) -> str:
     said = f"of the {labels} were wrong as given"
     if left.kind != "interval":
         return said
-    about, number = ("about", left.point) if left.has_middle else ("at most", left.high)
     if not left.high:
         return f"{said}, none is left"
-    return f"{said}, {about} {number:,} {'is' if number == 1 else 'are'} left"
+    about, number = ("about", left.point) if left.has_middle else ("at most", left.high)
+    spread = f" ({left.low:,} to {left.high:,})" if left.has_middle else ""
+    return f"{said}, {about} {number:,} {'is' if number == 1 else 'are'} left{spread}"
 
 
 def _pace(rows: Sequence[Review]) -> float | None:

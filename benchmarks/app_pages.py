@@ -39,12 +39,12 @@ from tools.pictures import FLAGS, MASKS, NUMBERS, OTHERS
 USEFUL = {
     "": "[class*=st-key-pictures_] img",
     "import": "[data-testid=stFileUploader]",
-    "audit": "[data-testid=stHeading] >> nth=1",
+    "audit": ".st-key-audit_next",
     "verify": ".st-key-verify_draw, .st-key-verify_next",
     "suspects": "[data-testid=exemplars], [data-testid=confusion]",
     "map": ".map[data-state=ready]",
-    "classes": ".vega-embed",
-    "engines": ".vega-embed",
+    "classes": ".st-key-classes_matrix",
+    "engines": ".st-key-engines_parted img",
     "export": ".st-key-export_csv",
 }
 """By screen, what has to stand there."""

@@ -65,7 +65,8 @@ class Judge {
     const named = suggested === undefined ? {} : { keep: `Keep ${given}`, relabel: `Change to ${suggested}` };
     const isLarge = ({ tone }) => ["keep", "relabel"].includes(tone);
     const answer = (one) => this.button(one.id, named[one.id] || one.button, () => this.answer(one.id), isLarge(one) ? `${one.tone} large` : one.tone);
-    const types = this.item?.sides && "number" in this.item ? [this.button("class", "Another number", () => this.field.focus())] : [];
+    // On a phone the field may lie below the buttons.
+    const types = isNarrow(this.box) && this.item?.sides && "number" in this.item ? [this.button("class", "Another number", () => this.field.focus())] : [];
     this.actions.replaceChildren(...toolbar(this.box, answers.filter(isLarge).map(answer), [...types, ...answers.filter((one) => !isLarge(one)).map(answer)], [
       this.place ? el("span", { class: "turn", text: this.place, "data-testid": "place" }) : null,
       ...(this.canMove ? [actionButton("←", "Back", () => this.go(-1), "", { "data-action": "back" }), actionButton("→", "Next", () => this.go(1), "", { "data-action": "next" })] : []),

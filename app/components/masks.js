@@ -97,7 +97,7 @@ class MaskBench {
       item.decision = card.decision;
       // By number of a region the class that it changes to; null where it is kept.
       const { taken } = card;
-      this.said = new Map(taken ? card.regions.map(({ number, suggested }) => [number, number in taken ? taken[number] ?? suggested : null]) : item.decision ? [] : this.keptRegions);
+      this.said = new Map(taken ? card.regions.map(({ number, suggested }) => [number, number in taken ? taken[number] ?? suggested : null]) : item.decision ? [] : this.keptRegions(item));
       const open = card.regions.find(({ number }) => !this.said.has(number));
       this.region = card.regions.find(({ number }) => number === this.wantedRegion) || (item.decision ? null : open) || card.regions[0];
       this.wantedRegion = null;
@@ -294,17 +294,22 @@ class MaskBench {
   }
 
   // What was said of regions stays in this browser until their mask is decided.
-  get keptAs() {
-    return `${REGIONS_KEPT} ${this.data.connection.dataset} ${this.data.audit} ${this.item.sample}`;
+  keptAs(item) {
+    return `${REGIONS_KEPT} ${this.data.connection.dataset} ${this.data.audit} ${item.sample} ${this.data.reviewer}`;
   }
 
-  get keptRegions() {
-    return JSON.parse(localStorage.getItem(this.keptAs) || "[]");
+  keptRegions(item) {
+    try {
+      return JSON.parse(localStorage.getItem(this.keptAs(item))) || [];
+    } catch (error) {
+      return [];
+    }
   }
 
   keepRegions() {
-    if (this.said.size) localStorage.setItem(this.keptAs, JSON.stringify([...this.said]));
-    else localStorage.removeItem(this.keptAs);
+    const { item, said } = this;
+    if (said.size) localStorage.setItem(this.keptAs(item), JSON.stringify([...said]));
+    else localStorage.removeItem(this.keptAs(item));
   }
 
   look(number) {
@@ -365,7 +370,7 @@ class MaskBench {
     try {
       const kept = await this.server.post("mask-verdict", { dataset, audit: this.data.audit, sample: item.sample, decision, ...said, reviewer: this.data.reviewer });
       this.isSending = false; // the next mask is not decided before its card is here
-      localStorage.removeItem(this.keptAs);
+      localStorage.removeItem(this.keptAs(item));
       item.decision = kept.decision;
       this.notice.tell("");
       const after = this.data.items.findIndex((other, at) => at > this.at && !other.decision);

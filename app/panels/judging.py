@@ -7,11 +7,13 @@ from typing import Any
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import components
 from app.panels import downloads
 from app.session import readers, sign_in, state
 from app.session.access import OWNER
+from app.session.failures import shown
 from auditor import kind
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import (
@@ -80,21 +82,24 @@ def ending(suspects: pd.DataFrame) -> str:
     return f"{said}: {', '.join(f'{count:,} {outcome}' for outcome, count in counts.items())}."
 
 
-def choose_view(dataset: Dataset, audit: Audit, key: str) -> str:
-    """Draw the views of the screen beside the button of its cleaned labels; return the chosen one."""
+def choose_view(dataset: Dataset, audit: Audit, bar: DeltaGenerator, key: str) -> str:
+    """Draw in ``bar`` the views beside the button of the cleaned labels, below it the file; return the view."""
     views = [SUSPECTS, state.RANDOM_SAMPLE, CHECKED]
-    view = st.radio("View", views, key=key, horizontal=True, label_visibility="collapsed")
+    with bar, shown():
+        st.radio("View", views, key=key, horizontal=True, label_visibility="collapsed")
+        if sign_in.may(OWNER):
+            downloads.button(
+                dataset,
+                _export(dataset),
+                _file(dataset),
+                {"audit_id": audit.id},
+                key="cleaned_download",
+                icon=":material/download:",
+                help="Only what a person decided changes a label.",
+            )
     if sign_in.may(OWNER):
-        downloads.button(
-            dataset,
-            _export(dataset),
-            _file(dataset),
-            {"audit_id": audit.id},
-            key="cleaned_download",
-            icon=":material/download:",
-            help="Only what a person decided changes a label.",
-        )
-    return str(view)
+        downloads.made(dataset)
+    return str(st.session_state[key])
 
 
 def after(dataset: Dataset) -> dict[str, str]:

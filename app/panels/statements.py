@@ -44,7 +44,7 @@ def so_far(dataset: Dataset, audit: Audit | None, *, judged: int) -> None:
     st.metric(
         f"Wrong {labels_in_words(dataset)}", words.interval(rate.low, rate.high), help=plain(rate.sentence)
     )
-    st.caption("True whenever you stop, so it is wide; much narrower once all are checked.")
+    st.caption("Holds at 95 % whenever you stop, so it is wide; narrower once all are checked.")
     if standing is None:
         return
     found = statements.promises(standing)

@@ -10,10 +10,9 @@ import pandas as pd
 import streamlit as st
 
 from app import components
-from app.panels import downloads, judging, random_looks
+from app.panels import judging, random_looks
 from app.server import GIVEN, OUTLINES, colour, colours_of
-from app.session import readers, sign_in, state
-from app.session.access import OWNER
+from app.session import readers, state
 from app.session.failures import shown
 from auditor.catalog import datasets
 from auditor.catalog.db import ask
@@ -100,10 +99,7 @@ def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:
 
 dataset, bar = state.screen("Masks")
 audit = state.require_audit(dataset)
-with bar, shown():
-    view = judging.choose_view(dataset, audit, VIEW)
-if sign_in.may(OWNER):
-    downloads.made(dataset)
+view = judging.choose_view(dataset, audit, bar, VIEW)
 reviewer = state.reviewer()
 if view == state.RANDOM_SAMPLE:
     with shown():

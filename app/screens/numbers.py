@@ -12,7 +12,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from app import components
-from app.panels import downloads, fiftyone, judging, random_looks, worst
+from app.panels import fiftyone, judging, random_looks, worst
 from app.session import readers, sign_in, state, words
 from app.session.access import OWNER
 from app.session.failures import shown
@@ -246,10 +246,7 @@ def again(dataset: Dataset, samples: list[int]) -> None:
 
 dataset, bar = state.screen("Numbers")
 audit = state.require_audit(dataset)
-with bar:
-    view = judging.choose_view(dataset, audit, VIEW)
-if sign_in.may(OWNER):
-    downloads.made(dataset)
+view = judging.choose_view(dataset, audit, bar, VIEW)
 reviewer = state.reviewer()
 with shown():
     if view == state.RANDOM_SAMPLE:

@@ -10,9 +10,8 @@ import pandas as pd
 import streamlit as st
 
 from app import components
-from app.panels import downloads, judging, random_looks
-from app.session import readers, sign_in, state
-from app.session.access import OWNER
+from app.panels import judging, random_looks
+from app.session import readers, state
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.catalog import datasets, scores
@@ -100,10 +99,7 @@ def decided(dataset: Dataset, audit: Audit) -> None:
 
 dataset, bar = state.screen("Sets")
 audit = state.require_audit(dataset)
-with bar:
-    view = judging.choose_view(dataset, audit, VIEW)
-if sign_in.may(OWNER):
-    downloads.made(dataset)
+view = judging.choose_view(dataset, audit, bar, VIEW)
 reviewer = state.reviewer()
 with shown():
     if view == state.RANDOM_SAMPLE:

@@ -105,7 +105,14 @@ PARTS = {
         measures=TRUST,
     ),
     "promises": _page("promises", STATISTICS),
-    "annotators": _page("annotators", STATISTICS),
+    "annotators": Part(
+        ("annotators.json", "annotators.md"),
+        (
+            "pip install --quiet --upgrade --target build/peers --no-deps crowd-kit krippendorff nltk",
+            "benchmarks.annotators --peers build/peers",
+        ),
+        measures=STATISTICS,
+    ),
     "multilabel": _page("multilabel", SETS),
     "numbers": _page("numbers", NUMBERS),
     "masks": _paper("masks", "masks.json", "masks.md", measures=MASKS),
@@ -180,10 +187,16 @@ PARTS = {
     ),
     "scale": _own(
         "scale",
-        *["workers", "tasks", "kills", "imports", "many", "settle", "memory", "neighbours"],
+        *["workers", "tasks", "kills", "imports", "many --rows 400000", "settle --rows 1000000"],
+        *["memory", "neighbours"],
         measures=(*AUDITS, *IMPORTS, "auditor/jobs"),
     ),
-    **{name: _own(name, measures=SCREENS) for name in ("app_pages", "app_million", "map_browser")},
+    **{name: _own(name, measures=SCREENS) for name in ("app_pages", "map_browser")},
+    "app_million": _own(
+        "app_million",
+        *["", "--samples 10000000 --side 16 --features 16 --postgres"],
+        measures=SCREENS,
+    ),
     "review_keys": _page("review_keys", SCREENS),
     "truth": Part(("truth.json",), ("qa.truth --seeds 60",), kept=(ROOT / "build" / "truth.jsonl",)),
     "faults": Part(

@@ -167,7 +167,7 @@ PARTS = {
         ("paper_curves.json",), ("benchmarks.papers.curves --scale cpu",), measures=ENGINES_ALONE
     ),
     "meta_step": Part(
-        ("meta_step.json", "meta_step_bfloat16.json"),
+        ("meta_step.json",),
         ("benchmarks.meta_step", "benchmarks.meta_step --precision bfloat16"),
         measures=ENGINES_ALONE,
     ),

@@ -9,7 +9,7 @@ Raw signals: ``alpha`` and ``beta`` are at least 0 (times the batch size, so tha
 rank "hard" rather than "wrong"; ``alpha_residual`` is signed, high = clean, and finds structured noise but
 little human noise. Trust is therefore the trained network's margin, at test time and averaged over training.
 
-The meta step is exact and costs 2.1 to 2.8 plain steps instead of the 8.2 to 8.5 of double backward
+The meta step is exact and costs 2.2 to 2.8 plain steps instead of the 6.7 to 8.7 of double backward
 (``directional.py``, benchmarks/results/meta_step.json). Departures from the paper, each a field of the config
 where there is a choice: the meta batch is stratified by class and never holds a sample of the batch it judges
 [added]; trusted samples stay in the training set (``train_on_trusted``); unlabeled samples learn from their

@@ -9,7 +9,7 @@ primal is being trained on, autograd records the tangents as well. Both are avoi
 - every tangent is computed without recording.
 
 Inside ``FusedTangents`` the three functions are replaced; all others keep torch's formulas. Values and
-gradients are those of torch's own functions. Measured effect on a whole meta step: 3.24 -> 2.79 plain steps
+gradients are those of torch's own functions. Measured effect on a whole meta step: 3.22 -> 2.79 plain steps
 (PreActResNet-18 of width 16, one CPU thread, batch 128 + 128; benchmarks/results/meta_step.json).
 """
 

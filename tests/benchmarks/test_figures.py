@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -98,19 +99,25 @@ def test_with_table__takes_the_place_of_the_one_before() -> None:
     assert found.endswith(f"{figures.END}\nbelow")
 
 
-def test_same_statements__words_make_no_figure_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+    """Commits a text as the one module of a repository that the figures are of; returns the commit."""
     monkeypatch.setattr(figures, "ROOT", tmp_path)
     code = tmp_path / "code" / "one.py"
     code.parent.mkdir()
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
 
-    def committed(text: str) -> str:
+    def commit(text: str) -> str:
         code.write_text(text)
         git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
         subprocess.run([*git, "add", "."], cwd=tmp_path, check=True)
         subprocess.run([*git, "commit", "-qm", "one"], cwd=tmp_path, check=True)
         return subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=tmp_path, text=True).strip()
 
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    return commit
+
+
+def test_same_statements__words_make_no_figure_old(committed: Callable[[str], str]) -> None:
     first = committed(
         'def f(x: int) -> str:\n    """Say it."""\n    return g("cosine", f"{x} rows are wrong")\n'
     )
@@ -123,3 +130,20 @@ def test_same_statements__words_make_no_figure_old(tmp_path: Path, monkeypatch: 
     assert not figures.same_statements(first, words + "+", ("code",))
     assert not figures.same_statements("", words, ("code",))
     assert not figures.same_statements(first, words, ("not there",))
+
+
+def test_today__words_begin_nothing_anew(
+    committed: Callable[[str], str], part: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PARTS, "it", Part((part.name,), (), measures=("code",)))
+    first = committed("x = 1  # one\n")
+    words = committed("x = 1  # the first\n")
+    monkeypatch.setattr(figures, "commit", lambda _: words)
+    assert figures.today("it") == words
+    figures.BEGUN.write_text(json.dumps({"it": first}))
+    assert figures.today("it") == first
+    statement = committed("x = 2\n")
+    monkeypatch.setattr(figures, "commit", lambda _: statement)
+    assert figures.today("it") == statement
+    figures.COMMITS.write_text(json.dumps({"it": {"commit": statement}}))
+    assert figures.today("it") == statement

@@ -103,11 +103,13 @@ def build(place: Path, num: int) -> None:
     from auditor.catalog import audits, datasets, scores
     from auditor.catalog.db import session
     from auditor.catalog.records import NewAudit, NewDataset, NewEngineRun
+    from auditor.pictures.decoding import decode
     from auditor.results import arrays as results
     from auditor.work import tasks
 
     names = [f"{i:06d}.png" for i in range(num)]
     _link_images(place / "images", names)
+    picture = decode((place / "images" / names[0]).read_bytes(), size=8, channels=1).content_hash.hex()
     generator = np.random.default_rng(0)
     given = generator.integers(0, NUM_CLASSES, num)
     with session() as open_session:
@@ -123,7 +125,13 @@ def build(place: Path, num: int) -> None:
             class_names=[str(label) for label in range(NUM_CLASSES)],
         )
         rows = (
-            {"sample_id": i, "filepath": name, "location": name, "given_label": int(given[i])}
+            {
+                "sample_id": i,
+                "filepath": name,
+                "location": name,
+                "given_label": int(given[i]),
+                "content_hash": picture,
+            }
             for i, name in enumerate(names)
         )
         dataset_id = datasets.create(open_session, dataset, rows)

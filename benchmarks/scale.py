@@ -17,7 +17,7 @@
   every tenth of a second waited for it while the catalog (SQLite) was filled.
 - settle (``--rows``): how long another process waited in the same way while the scores of a finished audit were
   replaced.
-- memory (``--rows``): the consensus of five engines, copies, the map and neighbours of so many rows, and one epoch
+- memory (``--rows``): the consensus of six engines, copies, the map and neighbours of so many rows, and one epoch
   of the plain engine with its scores on their features of a backbone (384 in float16), each in a process of its own
   on memory maps: seconds, and the most memory that it held (``mapped_mb`` counts the pages of files too, which the
   system takes back when it needs them). After half an hour one is stopped.
@@ -54,6 +54,7 @@ from sklearn.datasets import load_digits
 import auditor
 from auditor.audits import shards
 from auditor.backbones import features
+from auditor.bridges import engine_bridge
 from auditor.bridges.engine_bridge import ENGINE_ORDER
 from auditor.catalog import audits, datasets, db
 from auditor.catalog.records import AuditSummary, NewAudit, NewDataset
@@ -168,11 +169,12 @@ def add_machine(found: Any, *, cores: int = 1) -> Any:
 
 
 def digits(place: Path, *, side: int = 8) -> list[Train]:
-    """Every engine on the digits with ``side`` px, a multiple of 8; a tenth of their labels drawn anew."""
+    """Engines that read images, on digits of ``side`` px, a multiple of 8; a tenth of their labels drawn anew."""
     pixels, labels = load_digits(return_X_y=True)
     draw = np.random.default_rng(0)
     given = np.where(draw.random(len(labels)) < WRONG, draw.integers(0, NUM_CLASSES, len(labels)), labels)
-    made = _specs(place, np.zeros((len(labels), 1, 1)), given, *ENGINE_ORDER)
+    on_images = [engine for engine in ENGINE_ORDER if not engine_bridge.needs_features(engine)]
+    made = _specs(place, np.zeros((len(labels), 1, 1)), given, *on_images)
     images = (pixels * 15.9).astype(np.uint8).reshape(-1, 1, 8, 8)
     np.save(place / "images.npy", images.repeat(side // 8, axis=2).repeat(side // 8, axis=3))
     return [

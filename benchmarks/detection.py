@@ -115,7 +115,7 @@ def main() -> None:
     for seed in arguments.seeds:
         for problem in (one for one in PROBLEMS if not arguments.problems or one.name in arguments.problems):
             task = None
-            for method in arguments.methods or METHODS:
+            for method in arguments.methods:
                 network = arguments.network or small_network(problem, device)
                 key = f"{setting(problem.name, arguments.rows, arguments.epochs, network)}|{seed}|{method}"
                 if key in load_results(arguments.out)["cells"]:
@@ -254,6 +254,15 @@ def _cleanlab(task: Task) -> Finding:
     return Finding(trust, result.pred_probs, config, extra)
 
 
+FAMILY: dict[str, Callable[[Task], Finding]] = {
+    "divide_mix": _on_base("DivideMix", "divide_mix", has_step=False),
+    "l2b_divide_mix": _on_base("L2B-DivideMix", "divide_mix", has_step=True),
+    "unicon": _on_base("UniCon", "unicon", has_step=False),
+    "l2b_unicon": _on_base("L2B-UniCon", "unicon", has_step=True),
+    "c2d": _on_base("C2D", "c2d", has_step=False),
+    "l2b_c2d": _on_base("L2B-C2D", "c2d", has_step=True),
+}
+"""Measured by ``benchmarks.papers.l2b_family``, with the methods of here beside them."""
 METHODS: dict[str, Callable[[Task], Finding]] = {
     "plain": _plain,
     "coteaching": _engine("coteaching"),
@@ -263,12 +272,7 @@ METHODS: dict[str, Callable[[Task], Finding]] = {
     "umn": _engine("umn"),
     "choicenet": _engine("choicenet"),
     "plain_x3": _three_times_longer,
-    "divide_mix": _on_base("DivideMix", "divide_mix", has_step=False),
-    "l2b_divide_mix": _on_base("L2B-DivideMix", "divide_mix", has_step=True),
-    "unicon": _on_base("UniCon", "unicon", has_step=False),
-    "l2b_unicon": _on_base("L2B-UniCon", "unicon", has_step=True),
-    "c2d": _on_base("C2D", "c2d", has_step=False),
-    "l2b_c2d": _on_base("L2B-C2D", "c2d", has_step=True),
+    **FAMILY,
 }
 
 
@@ -375,7 +379,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--problems", nargs="+", choices=[one.name for one in PROBLEMS])
-    parser.add_argument("--methods", nargs="+", choices=list(METHODS))
+    own = [method for method in METHODS if method not in FAMILY]
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=own)
     parser.add_argument(
         "--network", help="instead of the small ones: conv4, the smallest that auto chooses, ..."
     )

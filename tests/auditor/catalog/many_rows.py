@@ -117,6 +117,18 @@ def check_ranking(monkeypatch: pytest.MonkeyPatch) -> None:
             assert left == scores.count(
                 open_session, audit, SuspectFilter(**vars(where) | {"only_undecided": True})
             )
+        by_rank = table.sort_values("rank").sample_id
+        for where, expected in {
+            SuspectFilter(only_decided=True): [one for one in by_rank if one in (5, 7, 21)],
+            SuspectFilter(decided_by="ada"): [one for one in by_rank if one in (7, 21)],
+            SuspectFilter(decided_by="bob"): [],
+        }.items():
+            found = scores.page(open_session, audit, where)
+            assert found.sample_id.tolist() == expected
+            assert scores.count(open_session, audit, where) == len(expected)
+            rest = SuspectFilter(**vars(where) | {"after": int(table["rank"][7])})
+            later = [one for one in expected if table["rank"][one] > table["rank"][7]]
+            assert scores.page(open_session, audit, rest).sample_id.tolist() == later
 
 
 def check_copies() -> None:

@@ -376,7 +376,7 @@ ITEMS: tuple[Item, ...] = (
         "Table 1 and the ISIC columns",
         "CIFAR-10, CIFAR-100 and ISIC 2019 under symmetric noise",
         f"{_GPU}; ISIC 2019's images",
-        ("l2b_family --problems cifar10-sym20 cifar10-sym40 --methods plain l2b",),
+        ("l2b_family --problems cifar10-sym20 cifar10-sym40 --methods plain l2b --seeds 0",),
         _l2b_plain,
     ),
     Item(
@@ -384,7 +384,10 @@ ITEMS: tuple[Item, ...] = (
         "Tables 2, 3 and 7",
         "with DivideMix, UniCon and C2D",
         f"PreActResNet-18 on CIFAR, 300 epochs: {_GPU}",
-        ("l2b_family",),
+        (
+            "l2b_family --problems mnist-sym20 mnist-sym50 mnist-pair45 mnist-asym40",
+            "l2b_family --problems cifar10-asym40 --seeds 0",
+        ),
         _l2b_family,
     ),
     Item(

@@ -1,11 +1,12 @@
-"""Which method finds wrong labels best? Every method on the same images, network, epochs and augmentation.
+"""Which method finds wrong labels best? Each on the same images, network, epochs and augmentation.
 
     python -m benchmarks.detection --rows 10000 --epochs 10 --seeds 0 1 2
 
 One cell is (data set, noise, rows, epochs, network, seed, method). Finished cells are kept, so the command goes
 on where it was stopped; ``--minutes 10`` stops it in time for a lease. Figures go to
 ``benchmarks/results/detection.json`` with device, versions, configs and seconds; ``python -m
-benchmarks.detection_report`` turns them into tables. Arrays stay in ``--work``.
+benchmarks.detection_report`` turns them into tables. Arrays stay in ``--work``. L2B's relatives have a page of
+their own (``benchmarks.papers.l2b_family``).
 
 Known truth is used to measure, never to train: no method sees it, and no noise rate is handed to any of them.
 """

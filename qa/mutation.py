@@ -37,7 +37,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,19 +71,7 @@ MODULES = (
 )
 """What trains or judges; patterns, so that moved and new files are found."""
 
-FIRST_LOOK = {
-    "engines/choicenet": (45, 60),
-    "engines/coteaching": (52, 60),
-    "engines/cross_entropy": (37, 40),
-    "engines/l2b": (56, 60),
-    "engines/meta": (29, 35),
-    "engines/regression": (17, 18),
-    "engines/segmentation": (13, 20),
-    "engines/shared": (32, 40),
-    "engines/umn": (45, 60),
-}
-"""Killed and tried in samples that were drawn before a verdict kept its ``first``, counted before tests were
-written for what survived. Later samples add to them."""
+NOT_KILLED = ("survived", "slow")
 
 _ON_A_CARD = "tests/engines/shared/test_device_placement.py"
 TESTS = {
@@ -122,11 +110,7 @@ _WIDER = "float32 in both but for the last digit; memory"
 _GAIN = "the default, a leaky ReLU of slope 0, is a ReLU"
 
 EXPLAINED: dict[str, str] = {
-    "engines/l2b/bases/pair.py _mixture_divisions: torch.stack(self.past_losses[k]).mean(dim=0)"
-    "  ->  torch.stack(self.past_losses[k]).sum(dim=0)": "the mixture brings losses to 0 to 1 itself",
     "engines/l2b/bases/pair.py _unlabeled_batches: 1  ->  2": "the labeled part has at least two samples here",
-    "engines/cross_entropy/training.py train: run.build_network('network', number)"
-    "  ->  run.build_network(number, 'network')": "another name for the stream of the same random weights",
     "engines/cross_entropy/training.py state_dict: return {}  ->  return None": (
         "load_state_dict takes nothing in either form"
     ),
@@ -134,9 +118,6 @@ EXPLAINED: dict[str, str] = {
     "engines/shared/config.py learning_rate_at: 1.0  ->  2.0 (no. 2)": "no epoch lies behind the last",
     "engines/shared/selection.py gmm_small_loss_probability: 0  ->  1 (no. 2)": (
         "numbers on a line part into the same two heaps whatever the draw"
-    ),
-    "engines/meta/directional.py last_layer_gradient: F.softmax(logits, dim=1)  ->  F.softmax(logits)": (
-        "torch takes dimension 1 of a matrix, with a warning"
     ),
     "engines/meta/directional.py forward_with_tangent: logits = forward_ad.unpack_dual(logits).primal  ->  pass": (
         "outside its level a dual tensor is its primal"
@@ -154,14 +135,9 @@ EXPLAINED: dict[str, str] = {
     " weight_decay=config.weight_decay, fused=True)": "1e-8 is the default",
     "engines/coteaching/training.py train: mean / mean.sum(axis=1, keepdims=True)"
     "  ->  mean * mean.sum(axis=1, keepdims=True)": "a mean of rows that sum to 1 sums to 1 but for the last digit",
-    "engines/umn/equations.py sum_over_classes: checkpoint(class_terms, z_a, noise[:, part], classes[part],"
-    " use_reentrant=False, preserve_rng_state=False)  ->  checkpoint(class_terms, z_a, noise[:, part],"
-    " classes[part], use_reentrant=False)": "what is computed again draws nothing at random",
     "engines/choicenet/cholesky.py __init__: rho_start > 0  ->  rho_start >= 0": (
         "from 0 the spread is 0, and so is every bias before"
     ),
-    "engines/coteaching/s2e.py natural_step: np.asarray(np.linalg.solve(-log_hessian, gradient), dtype=np.float64)"
-    "  ->  np.asarray(np.linalg.solve(-log_hessian, gradient))": "float64 in both: what is solved is",
     "engines/choicenet/signals.py report_notes: 1.0  ->  2.0": (
         "a mixture of two normals divides losses and losses + 1 alike"
     ),
@@ -174,13 +150,8 @@ EXPLAINED: dict[str, str] = {
     "  ->  np.zeros((probs.shape[1], probs.shape[1]))": "counts, exact in both",
     "engines/coteaching/training.py load_state_dict: zip(self.trackers, state['trackers'], strict=True)"
     "  ->  zip(self.trackers, state['trackers'])": _ZIP,
-    "engines/cross_entropy/masks.py step: fold.optimizer.zero_grad(set_to_none=True)"
-    "  ->  fold.optimizer.zero_grad()": "True is the default",
     "engines/cross_entropy/training.py train_epoch: optimizer.zero_grad(set_to_none=True)"
     "  ->  optimizer.zero_grad()": "True is the default",
-    "engines/umn/model.py __init__: bench.device.type == 'cuda'  ->  bench.device.type != 'cuda'": (
-        "a trunk that is compiled on the CPU too gives the same numbers"
-    ),
     "engines/cross_entropy/training.py train_epoch: margin[margin.isfinite()] > 0"
     "  ->  margin[margin.isfinite()] >= 0": "whether a tie of two classes to the last bit counts as right",
     "engines/cross_entropy/training.py __init__: np.zeros((data.num_samples, data.num_classes), dtype=np.float32)"
@@ -189,16 +160,12 @@ EXPLAINED: dict[str, str] = {
     "  ->  np.full(len(labeled), np.nan)": _WIDER,
     "engines/coteaching/training.py train: np.mean([normalized_probs(one) for one in log_probs], axis=0,"
     " dtype=np.float32)  ->  np.mean([normalized_probs(one) for one in log_probs], axis=0)": _WIDER,
-    "engines/coteaching/training.py _forward: one.dtype == torch.float64  ->  one.dtype != torch.float64": (
-        "mixed precision is CUDA's; on the CPU the logits are float32 in both"
-    ),
     "engines/coteaching/training.py train: search.forget_networks()  ->  pass": "frees memory",
     "engines/coteaching/training.py _step: zip(self.trackers, logits, strict=False)"
     "  ->  zip(self.trackers, logits)": "False is the default",
     "engines/meta/fused_tangents.py setup_context: False  ->  True": (
         "zeros are made instead of a missing gradient or tangent: more work, the same numbers"
     ),
-    "engines/choicenet/networks.py compile_trunk: True  ->  False": "compiles on CUDA only; the same numbers",
     "engines/choicenet/training.py _train_epoch: torch.zeros(4, dtype=torch.float64, device=run.device)"
     "  ->  torch.zeros(4, dtype=torch.float64)": _CPU,
     "engines/choicenet/training.py _step: training.optimizer.zero_grad(set_to_none=True)"
@@ -211,9 +178,6 @@ EXPLAINED: dict[str, str] = {
     "  ->  zip(self.sizes, self.blocks) (no. 2)": _ZIP,
     "engines/umn/model.py loss: uncertainty(guider, learner[front], labels)"
     "  ->  uncertainty(learner[front], guider, labels)": "an absolute difference, both detached",
-    "engines/coteaching/training.py _learn: optimizer.zero_grad(set_to_none=True)  ->  optimizer.zero_grad()": (
-        "to set gradients to None is what zero_grad does by default"
-    ),
     "engines/coteaching/training.py load_state_dict: True  ->  False": (
         "strict of a zip: the state was written by the same number of networks (its fingerprint is checked)"
     ),
@@ -234,9 +198,6 @@ EXPLAINED: dict[str, str] = {
     "  ->  F.log_softmax(_at_least_float32(logits))": "of a table, dim=1 is the default",
     "engines/shared/losses.py contrastive_loss: torch.eye(len(views), dtype=torch.bool, device=views.device)"
     "  ->  torch.eye(len(views), dtype=torch.bool)": _CPU,
-    "engines/l2b/weights.py fixed_weights: 1.0  ->  2.0": (
-        "every share that is not below 1 means the given labels alone"
-    ),
     "engines/backbones/embedding.py module: 16  ->  17": "a choice",
     "engines/backbones/embedding.py probe: 1  ->  2": "threads: only the time differs",
     "engines/backbones/embedding.py probe: embed(images, network, views=views, device=device)"
@@ -605,9 +566,11 @@ def main() -> None:
     keys = {m.key for m in mutants}
     known: dict[str, Any] = json.loads(place.read_text()) if place.exists() else {}
     known = {key: verdict for key, verdict in known.items() if key in keys}
-    todo = [m for m in mutants if re.search(options.module, m.file) and m.key not in EXPLAINED]
+    todo = [m for m in mutants if re.search(options.module, m.file)]
     if options.again:
-        todo = [m for m in todo if known.get(m.key, {}).get("verdict") in ("survived", "slow")]
+        todo = [
+            m for m in todo if m.key not in EXPLAINED and known.get(m.key, {}).get("verdict") in NOT_KILLED
+        ]
     else:
         if options.sample:
             random.Random(options.seed).shuffle(todo)
@@ -628,7 +591,7 @@ def _run(todo: list[Mutant], known: dict[str, Any], place: Path, *, every: bool,
                 raise SystemExit(f"These fail without any change: {' '.join(tests)}")
             sound.add(tuple(tests))
         began = time.monotonic()
-        verdict = run_mutant(mutant, tests, limit)
+        verdict = "survived" if mutant.key in EXPLAINED else run_mutant(mutant, tests, limit)
         known[mutant.key] = known.get(mutant.key, {"first": verdict}) | {"verdict": verdict}
         place.write_text(json.dumps(known, indent=0, sort_keys=True, ensure_ascii=False) + "\n")
         print(f"{done}/{len(todo)} {time.monotonic() - began:5.1f} s {verdict:9} {mutant.key}", flush=True)
@@ -642,59 +605,46 @@ def all_mutants() -> list[Mutant]:
     return [mutant for path in files for mutant in mutants_of(path)]
 
 
-def first_looks(known: dict[str, Any], mutants: dict[str, Mutant]) -> dict[str, tuple[int, int]]:
-    """Package -> killed and tried at first look."""
-    found = dict(FIRST_LOOK)
-    for key, verdict in known.items():
-        if "first" in verdict:
-            package = mutants[key].file.rsplit("/", 1)[0]
-            killed, tried = found.get(package, (0, 0))
-            found[package] = killed + (verdict["first"] == "killed"), tried + 1
-    return found
-
-
 def page(known: dict[str, Any]) -> str:
     """Score and first look by package, and every survivor."""
     mutants = {m.key: m for m in all_mutants()}
-    tried = [key for key in mutants if key in known or key in EXPLAINED]
     lines = [
         "# Mutation score of what trains",
         "",
-        "One small change of the code at a time (`make mutate`, qa/mutation.py). Killed: a test fails.",
-        "Slow: the tests did not end in time, which counts as not killed. Tried: what has a verdict so far,",
-        "drawn at random with `--sample`, more of them from modules that changed lately; a score of few says",
-        "little about the rest. A survivor may still be killed by tests that are not named after its module.",
+        "One small change of the code at a time (`make mutate`, qa/mutation.py), drawn at random, all changes",
+        "alike; a score of few says little about the rest. Killed: a test fails. Slow: the tests did not end in",
+        "time, which counts as not killed. A survivor may still be killed by tests that are not named after its",
+        "module.",
         "",
-        "The score is high because tests were written for what survived. The first look is before that: of the",
-        "changes that were drawn for the first time, how many the tests of that day killed. It is the fairer guess",
-        "for changes that nobody has tried; what changes nothing counts against it. It was not counted for every",
-        "sample.",
+        "First look: what the tests killed when a change was drawn. It is the fair guess for changes that nobody",
+        "has tried, as tests are written for what survived; what changes nothing counts against it.",
         "",
-        "| package | changes | tried | killed | explained | survived | killed or explained | first look |",
-        "|---|---|---|---|---|---|---|---|",
+        "| package | changes | tried | killed at first look | killed by now | change nothing | survive |",
+        "|---|---|---|---|---|---|---|",
     ]
-    looks = first_looks(known, mutants)
     packages = sorted({m.file.rsplit("/", 1)[0] for m in mutants.values()})
     for package in [*packages, ""]:
-        inside = [key for key, m in mutants.items() if m.file.startswith(package)]
-        here = [key for key in inside if key in set(tried)]
-        explained = [key for key in here if key in EXPLAINED]
-        survived = [key for key in here if key not in EXPLAINED and known[key]["verdict"] != "killed"]
-        killed = len(here) - len(explained) - len(survived)
-        share = f"{(killed + len(explained)) / len(here):.1%}" if here else ""
-        counts = " | ".join(map(str, (len(inside), len(here), killed, len(explained), len(survived))))
-        seen = [look for name, look in looks.items() if name.startswith(package)]
-        at_once, looked = (sum(look[place] for look in seen) for place in (0, 1))
-        first = f"{at_once} of {looked}, {at_once / looked:.0%}" if looked else ""
-        lines.append(f"| {package or 'all'} | {counts} | {share} | {first} |")
+        inside = {key for key, m in mutants.items() if package in ("", m.file.rsplit("/", 1)[0])}
+        counts = (len(inside), *counted(inside, known, EXPLAINED.keys()))
+        lines.append(f"| {package or 'all'} | {' | '.join(map(str, counts))} |")
     lines += ["", "## Survivors", ""]
-    for key in sorted(tried, key=lambda k: (mutants[k].file, mutants[k].line)):
-        if key not in EXPLAINED and known[key]["verdict"] != "killed":
+    for key in sorted(known.keys() - EXPLAINED.keys(), key=lambda k: (mutants[k].file, mutants[k].line)):
+        if known[key]["verdict"] in NOT_KILLED:
             slow = " (slow)" if known[key]["verdict"] == "slow" else ""
             lines.append(f"- {mutants[key].file}:{mutants[key].line} `{mutants[key].change}`{slow}")
-    lines += ["", "## Explained", ""]
-    lines += [f"- `{key}`: {EXPLAINED[key]}" for key in tried if key in EXPLAINED]
+    lines += ["", "## Change nothing", ""]
+    lines += [f"- `{key}`: {EXPLAINED[key]}" for key in mutants if key in EXPLAINED]
     return "\n".join(lines) + "\n"
+
+
+def counted(inside: Set[str], known: dict[str, Any], explained: Set[str]) -> tuple[int, int, int, int, int]:
+    """Of the mutants ``inside``: tried, killed at first look, killed by now, without any effect, surviving."""
+    tried = {key: verdict for key, verdict in known.items() if key in inside}
+    first, now = (
+        {key for key, verdict in tried.items() if verdict[when] == "killed"} for when in ("first", "verdict")
+    )
+    nothing = tried.keys() & explained - now
+    return len(tried), len(first), len(now), len(nothing), len(tried) - len(now) - len(nothing)
 
 
 def _options() -> argparse.Namespace:

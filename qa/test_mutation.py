@@ -1,23 +1,16 @@
 from __future__ import annotations
 
-from qa.mutation import FIRST_LOOK, Mutant, first_looks
+from qa.mutation import counted
 
 
-def _mutant(package: str, number: int) -> Mutant:
-    return Mutant(f"{package}/some.py", 1, "scope", str(number), "pass", number)
-
-
-def test_first_looks__say_what_was_killed_before_tests_were_written_for_survivors() -> None:
-    mutants = {m.key: m for m in (_mutant(p, n) for p in ("engines/new", "engines/umn") for n in range(3))}
-    new, again, old, umn, *_ = mutants
+def test_counted__first_look_stays_when_tests_are_written_for_survivors() -> None:
+    killed, survived, slow = "killed", "survived", "slow"
     verdicts = {
-        new: {"verdict": "killed", "first": "killed"},
-        again: {"verdict": "killed", "first": "survived"},
-        old: {"verdict": "killed"},
-        umn: {"verdict": "killed", "first": "slow"},
+        "new": {"verdict": killed, "first": killed},
+        "again": {"verdict": killed, "first": survived},
+        "late": {"verdict": slow, "first": slow},
+        "no effect": {"verdict": survived, "first": survived},
+        "of another package": {"verdict": killed, "first": killed},
     }
-    found = first_looks(verdicts, mutants)
-    killed, tried = FIRST_LOOK["engines/umn"]
-    assert found["engines/new"] == (1, 2)
-    assert found["engines/umn"] == (killed, tried + 1)
-    assert found["engines/l2b"] == FIRST_LOOK["engines/l2b"]
+    inside = verdicts.keys() - {"of another package"} | {"never drawn"}
+    assert counted(inside, verdicts, {"no effect", "never drawn"}) == (4, 1, 2, 1, 1)

@@ -5,7 +5,7 @@
 - workers: five engines of ``quick`` in full on the 1,797 digits, by 1, 2 and 4 processes and by a Ray cluster of
   1, 2 and 4 machines with one core each. One after another in one run, so the ratios are of the same hour; a task
   computes with one thread everywhere. Said too: whether all gave the same bits.
-- tasks: 1,000 trainings of one epoch on nine rows, as good as empty: seconds a task beside those that it takes in
+- tasks: 300 trainings of one epoch on nine rows, as good as empty: seconds a task beside those that it takes in
   this process.
 - kills: the same engines, a cluster of three machines of which one is taken away 20
   times, whenever the trainings have gone on by another part; before that a backbone's features of the same digits,
@@ -73,7 +73,7 @@ from engines.shared.device import versions
 
 RESULTS = Path(__file__).resolve().parent / "results" / "scale.json"
 WORKERS = (1, 2, 4)
-EMPTY_TASKS, KILLS, EMBEDDING_KILLS = 1000, 20, 5
+EMPTY_TASKS, KILLS, EMBEDDING_KILLS = 300, 20, 5
 BACKBONE = "timm:mobilenetv3_small_050"
 NUM_CLASSES, WRONG = 10, 0.1
 WIDTH, CLUSTERS, ROWS_AT_ONCE = 16, 20, 100_000

@@ -200,7 +200,9 @@ PARTS = {
     "review_keys": _page("review_keys", SCREENS),
     "truth": Part(("truth.json",), ("qa.truth --seeds 60",), kept=(ROOT / "build" / "truth.jsonl",)),
     "faults": Part(
-        ("faults.json", "faults.md"), ("qa.faults.campaign",), kept=(ROOT / "build" / "faults.jsonl",)
+        ("faults.json", "faults.md"),
+        ("qa.faults.campaign --minutes 30 --seed 20261129",),
+        kept=(ROOT / "build" / "faults.jsonl",),
     ),
     "mutation": Part(("mutation.json", "mutation.md"), ("qa.mutation --sample 300",), measures=ENGINES_ALONE),
     "gpu": Part(("gpu.json", "gpu.md"), (), "a GPU: `benchmarks.gpu_epoch` and what its page names"),

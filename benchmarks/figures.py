@@ -46,7 +46,8 @@ MASKS = (
     *("engines/segmentation", "engines/cross_entropy", "engines/shared"),
     *("auditor/labels/masks", "auditor/pictures/masks.py"),
 )
-AUDITS = (*STATISTICS, "auditor/audits", "auditor/backbones", "auditor/work")
+NO_CLUSTER = ":(exclude)auditor/work/ray_executor.py"
+AUDITS = (*STATISTICS, "auditor/audits", "auditor/backbones", "auditor/work", NO_CLUSTER)
 IMPORTS = ("auditor/importing", "auditor/pictures", "auditor/catalog")
 SCREENS = ("app", "auditor/catalog", "auditor/pictures", "auditor/results", "auditor/review")
 _MNIST = "mnist-sym20 mnist-sym50 mnist-pair45 mnist-asym40"
@@ -67,7 +68,7 @@ class Part:
     """Whether its commands leave figures alone that are there."""
     kept: tuple[Path, ...] = ()
     """What it keeps elsewhere between its runs."""
-    measures: tuple[str, ...] = PRODUCT
+    measures: tuple[str, ...] = (*PRODUCT, NO_CLUSTER)
     """Folders of the code that it measures: figures are of today as long as no statement changed there."""
 
 
@@ -75,13 +76,13 @@ def _paper(name: str, *files: str, measures: tuple[str, ...] = ENGINES_ALONE) ->
     return Part(files or (f"{name}.json",), (f"benchmarks.papers.{name} --scale cpu",), measures=measures)
 
 
-def _own(name: str, *options: str, measures: tuple[str, ...] = PRODUCT) -> Part:
+def _own(name: str, *options: str, measures: tuple[str, ...]) -> Part:
     """A module that writes its JSON, once for each of ``options``."""
     commands = tuple(f"benchmarks.{name} {one}".strip() for one in options or ("",))
     return Part((f"{name}.json",), commands, measures=measures)
 
 
-def _page(name: str, measures: tuple[str, ...] = PRODUCT) -> Part:
+def _page(name: str, measures: tuple[str, ...]) -> Part:
     """A module that writes its JSON and its page."""
     return Part((f"{name}.json", f"{name}.md"), (f"benchmarks.{name}",), measures=measures)
 
@@ -189,7 +190,7 @@ PARTS = {
         "scale",
         *["workers", "tasks", "kills", "imports", "many --rows 400000", "settle --rows 1000000"],
         *["memory", "neighbours"],
-        measures=(*AUDITS, *IMPORTS, "auditor/jobs"),
+        measures=(*(one for one in AUDITS if one != NO_CLUSTER), *IMPORTS, "auditor/jobs"),
     ),
     **{name: _own(name, measures=SCREENS) for name in ("app_pages", "map_browser")},
     "app_million": _own(

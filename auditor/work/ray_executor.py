@@ -18,6 +18,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,6 @@ SHARE_OF_A_CARD = 0.25
 ANSWERS_WITHIN_S = 10.0
 KEPT_S = 24 * 3600.0
 """How long a machine keeps a copied input that no task asks for."""
-"""Before the name of a file that a task reads besides."""
 PASSED_ON = ("AUDITOR_CHECKPOINT_INTERVAL_S", "AWS_ENDPOINT_URL")
 
 
@@ -355,7 +355,7 @@ def _work(message: dict[str, Any], attempt: str, mailbox: Any) -> dict[str, Any]
     import ray
 
     spec = of_json(message["task"])
-    if _answer(ray, mailbox.begin.remote(spec.name, attempt)):
+    if answer(ray, mailbox.begin.remote(spec.name, attempt)):
         return dataclasses.asdict(Outcome(spec.name, error="Cancelled.", is_cancelled=True))
     if (text := other_version(message["version"])) is not None:
         return dataclasses.asdict(Outcome(spec.name, error=text, is_explained=True))
@@ -368,7 +368,7 @@ def _work(message: dict[str, Any], attempt: str, mailbox: Any) -> dict[str, Any]
     def say(event: Event) -> None:
         if away is not None:
             away.keep_checkpoint()
-        if _answer(ray, mailbox.say.remote(dataclasses.asdict(event))):
+        if answer(ray, mailbox.say.remote(dataclasses.asdict(event))):
             raise KeyboardInterrupt
 
     if away is None:
@@ -377,12 +377,18 @@ def _work(message: dict[str, Any], attempt: str, mailbox: Any) -> dict[str, Any]
         return dataclasses.asdict(away.attempt(say))
 
 
-def _answer(ray: Any, reference: Any) -> bool:
-    """Return whether the mailbox says stop; one that cannot be reached says nothing, and the work goes on."""
-    try:
-        return bool(ray.get(reference, timeout=STOP_S))
-    except ray.exceptions.RayError:
-        return False
+def answer(ray: Any, reference: Any) -> bool:
+    """Return whether the mailbox says stop; one that cannot be reached says nothing, and the work goes on.
+
+    A thread waits for it. While the main thread of a task waits for Ray, its core is given to one more task, and a
+    machine soon does more at once than it has cores.
+    """
+    with ThreadPoolExecutor(1) as apart:
+        said = apart.submit(ray.get, reference, timeout=STOP_S)
+        try:
+            return bool(said.result())
+        except ray.exceptions.RayError:
+            return False
 
 
 class _Away:

@@ -94,6 +94,30 @@ def test_ray__a_lost_machine_changes_no_bit(
         assert len(set(begun)) == len(begun) >= 2
 
 
+def test_ray__a_task_that_asks_keeps_its_core(cluster: Any) -> None:
+    """Three machines of one core do three tasks at once, however long an answer takes."""
+    ray = pytest.importorskip("ray")
+
+    class Slow:
+        def say(self) -> bool:
+            time.sleep(0.02)
+            return False
+
+    def ask(mailbox: Any) -> tuple[float, float]:
+        began = time.time()
+        for _ in range(60):
+            ray_executor.answer(ray, mailbox.say.remote())
+        return began, time.time()
+
+    ray_executor.connect(ray, cluster.address)
+    try:
+        mailbox = ray.remote(num_cpus=0)(Slow).remote()
+        spans = ray.get([ray.remote(num_cpus=1)(ask).remote(mailbox) for _ in range(9)])
+    finally:
+        ray.shutdown()
+    assert max(sum(one <= began < end for one, end in spans) for began, _ in spans) <= 3
+
+
 def test_audit__on_a_cluster_whose_driver_is_killed_is_the_one_of_this_machine(
     cluster: Any,
     bucket: str,

@@ -14,7 +14,7 @@ from pathlib import Path
 from qa.faults import system_calls
 from qa.faults.trial import SAID, FaultError, check_home, command
 
-SIZE_MB = 12
+SIZE_MB = 32
 LEFT = (0, 0, 4_096, 8_192, 16_384, 30_000, 65_536, 131_072, 262_144, 500_000)
 """Bytes that are left."""
 

@@ -205,7 +205,11 @@ PARTS = {
         ("qa.faults.campaign --minutes 30 --seed 20261129",),
         kept=(ROOT / "build" / "faults.jsonl",),
     ),
-    "mutation": Part(("mutation.json", "mutation.md"), ("qa.mutation --sample 120",), measures=ENGINES_ALONE),
+    "mutation": Part(
+        ("mutation.json", "mutation.md"),
+        ("qa.mutation --sample 80", "qa.mutation --again"),
+        measures=ENGINES_ALONE,
+    ),
     "gpu": Part(("gpu.json", "gpu.md"), (), "a GPU: `benchmarks.gpu_epoch` and what its page names"),
     "noise_model": Part(
         ("noise_model.md",), (), "was written while the model was built, from trials by hand"

@@ -110,6 +110,18 @@ _WIDER = "float32 in both but for the last digit; memory"
 _GAIN = "the default, a leaky ReLU of slope 0, is a ReLU"
 
 EXPLAINED: dict[str, str] = {
+    "engines/choicenet/signals.py fit_temperature: np.log(np.maximum((1 - rate) * p_given + rate * p_wrong,"
+    " 1e-12)).mean()  ->  np.log(np.maximum((1 - rate) * p_given + rate * p_wrong, 1e-12)).sum()": (
+        "the same rows at every temperature; only the order counts"
+    ),
+    "engines/coteaching/signals.py signals: np.errstate(invalid='ignore', divide='ignore')"
+    "  ->  np.errstate(divide='ignore')": "a warning",
+    "engines/cross_entropy/masks.py train: 0  ->  1": "the default seed; any will do",
+    "engines/meta/fused_tangents.py forward: 0  ->  1 (no. 2)": (
+        "the padding of outputs, which a convolution that is not transposed leaves alone"
+    ),
+    "engines/umn/model.py train_epoch: make_generator(bench.seed, 'moves', *key, device=bench.device)"
+    "  ->  make_generator(bench.seed, 'moves', *key)": _CPU,
     "engines/l2b/bases/pair.py _unlabeled_batches: 1  ->  2": "the labeled part has at least two samples here",
     "engines/cross_entropy/training.py state_dict: return {}  ->  return None": (
         "load_state_dict takes nothing in either form"

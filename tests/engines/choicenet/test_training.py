@@ -81,7 +81,11 @@ def test_residual_trunk__paper_shapes_and_initialisation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("image_size", "flat"), [((28, 28), 7 * 7), ((32, 32), 8 * 8), ((64, 48), 8 * 6), ((224, 224), 8 * 8)]
+    ("image_size", "flat"),
+    [
+        *(((28, 28), 7 * 7), ((32, 32), 8 * 8), ((64, 48), 8 * 6), ((224, 224), 8 * 8)),
+        *(((36, 36), 5 * 5), ((64, 32), 8 * 8), ((32, 64), 8 * 8)),
+    ],
 )
 def test_residual_trunk__weights_stay_bounded_for_large_images(
     image_size: tuple[int, int], flat: int

@@ -63,6 +63,13 @@ def test_tally__weights_epochs_by_what_they_drop() -> None:
     np.testing.assert_allclose(tally.signals()["selected"], expected, rtol=1e-6)
 
 
+def test_tally__where_no_epoch_drops_anything_all_count_alike() -> None:
+    tally = Tally(3)
+    tally.count_selection(outcome_of([1, 0.5, 1], [1, 1, 1]), 1.0)
+    tally.count_selection(outcome_of([1, 0, 0.5], [1, 1, float("nan")]), 1.0)
+    np.testing.assert_allclose(tally.signals()["selected"], [1, 0.25, 1], rtol=1e-6)
+
+
 def test_tally__ranks_and_rejections() -> None:
     tally = Tally(4)
     tally.count_ranks(np.array([0, 1, 3]), np.array([[0.1, 0.2, 0.9], [0.1, 0.8, 0.5]]), 0.6)

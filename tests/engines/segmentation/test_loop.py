@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from engines.contract import IGNORED_PIXEL, EngineInputError, EpochRecord, MaskData, TrainingCancelled
+from engines.cross_entropy.masks import step
 from engines.registry import ENGINES
-from engines.segmentation.loop import probabilities
+from engines.segmentation.loop import MaskFold, probabilities, train_masks
 from engines.segmentation.network import UNet, reduced_masks
 from engines.shared.device import make_generator
 from engines.shared.folds import fold_rows, trained_rows
@@ -81,6 +82,24 @@ def test_train_masks__judges_other_masks_than_it_trains_on() -> None:
     assert sorted(heard) == list(range(10))
     assert np.allclose(found.given_prob[3], heard[3][0], atol=1e-3)
     assert np.allclose(sum(heard[3]), 1, atol=1e-5)
+
+
+def test_train_masks__steps_train_on_what_is_there_where_nothing_is_mirrored() -> None:
+    given = torch.from_numpy(SHAPES.masks)
+    modes = []
+
+    def looked_at(fold: MaskFold, index: torch.Tensor) -> torch.Tensor:
+        images, masks = fold.batch(index)
+        modes.append(fold.network.training)
+        assert torch.equal(masks, given[index].long())
+        assert torch.equal(images, fold.images(index))
+        return step(fold, index)
+
+    config = config_of("cross_entropy", augment="none")
+    silent: dict[str, Any] = {"on_epoch": None, "checkpoint": None, "on_probabilities": None}
+    train_masks("cross_entropy", data_of(), config, looked_at, seed=0, device="cpu", **silent)
+    assert modes
+    assert all(modes)  # also after an epoch's end has judged
 
 
 def test_fold_rows__every_image_is_judged_by_a_network_that_did_not_see_it() -> None:

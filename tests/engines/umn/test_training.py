@@ -26,6 +26,7 @@ from engines.umn.networks import (
     _Decoder13,
     build_feature_vae,
     build_stacked_vae,
+    build_trunk,
 )
 from engines.umn.signals import EpsilonTracker
 from engines.umn.training import train
@@ -332,6 +333,11 @@ def test_build_stacked_vae__classifier_of_the_flat_net_reads_the_latent(name: st
         name, channels=3, image_size=(16, 16), num_classes=5, latent_a=6, latent_b=4, width=8
     )
     assert reads_the_latent(vae, torch.rand(2, 3, 16, 16)) is reads
+
+
+def test_build_trunk__sees_images_as_large_as_it_is_told() -> None:
+    trunk, _ = build_trunk("timm:resnet10t", channels=3, image_size=(32, 32), num_classes=3, side=64)
+    assert trunk.backbone.trunk.config.side == 64
 
 
 def test_decoded_target__averages_large_images() -> None:

@@ -47,7 +47,9 @@ MASKS = (
     *("auditor/labels/masks", "auditor/pictures/masks.py"),
 )
 NO_CLUSTER = ":(exclude)auditor/work/ray_executor.py"
-AUDITS = (*STATISTICS, "auditor/audits", "auditor/backbones", "auditor/work", NO_CLUSTER)
+"""What all parts but ``scale`` never run."""
+ON_A_CLUSTER = (*STATISTICS, "auditor/audits", "auditor/backbones", "auditor/work")
+AUDITS = (*ON_A_CLUSTER, NO_CLUSTER)
 IMPORTS = ("auditor/importing", "auditor/pictures", "auditor/catalog")
 SCREENS = ("app", "auditor/catalog", "auditor/pictures", "auditor/results", "auditor/review")
 _MNIST = "mnist-sym20 mnist-sym50 mnist-pair45 mnist-asym40"
@@ -190,7 +192,7 @@ PARTS = {
         "scale",
         *["workers", "tasks", "kills", "imports", "many --rows 400000", "settle --rows 1000000"],
         *["memory", "neighbours"],
-        measures=(*(one for one in AUDITS if one != NO_CLUSTER), *IMPORTS, "auditor/jobs"),
+        measures=(*ON_A_CLUSTER, *IMPORTS, "auditor/jobs"),
     ),
     **{name: _own(name, measures=SCREENS) for name in ("app_pages", "map_browser")},
     "app_million": _own(

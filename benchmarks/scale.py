@@ -5,8 +5,8 @@
 - workers: five engines of ``quick`` in full on the 1,797 digits, by 1, 2 and 4 processes and by a Ray cluster of
   1, 2 and 4 machines with one core each. One after another in one run, so the ratios are of the same hour; a task
   computes with one thread everywhere. Said too: whether all gave the same bits.
-- tasks: 300 trainings of one epoch on nine rows, as good as empty: seconds a task beside those that it takes in
-  this process.
+- tasks: 300 trainings on nine rows, about a second each (so few rows have many short epochs): seconds a task
+  beside those that it takes in this process.
 - kills: the same engines, a cluster of three machines of which one is taken away 20
   times, whenever the trainings have gone on by another part; before that a backbone's features of the same digits,
   with 5 machines lost. Said: the same bits or not, and how many epochs were done twice.
@@ -191,7 +191,7 @@ def digits(place: Path, *, side: int = 8) -> list[Train]:
 
 
 def _specs(place: Path, rows: np.ndarray, labels: np.ndarray, *names: str) -> list[Train]:
-    """Trainings of the plain engine for one epoch, each with its own seed."""
+    """Trainings of the plain engine for as few epochs as there may be, each with its own seed."""
     place.mkdir(parents=True, exist_ok=True)
     np.save(place / "features.npy", rows.astype(np.float32))
     config = ENGINES["cross_entropy"].config_type.preset("quick").for_features()

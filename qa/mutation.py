@@ -122,6 +122,8 @@ EXPLAINED: dict[str, str] = {
     ),
     "engines/umn/model.py train_epoch: make_generator(bench.seed, 'moves', *key, device=bench.device)"
     "  ->  make_generator(bench.seed, 'moves', *key)": _CPU,
+    "engines/l2b/bases/pair.py _train_on: torch.zeros((), device=self.device)  ->  torch.zeros(())": _CPU,
+    "engines/meta/meta_set.py module: 50  ->  51": "a choice",
     "engines/l2b/bases/pair.py _unlabeled_batches: 1  ->  2": "the labeled part has at least two samples here",
     "engines/cross_entropy/training.py state_dict: return {}  ->  return None": (
         "load_state_dict takes nothing in either form"

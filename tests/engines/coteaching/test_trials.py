@@ -41,7 +41,8 @@ class Numbers:
 
     def run_epoch(self, epoch: int) -> EpochOutcome:
         self.seen.append(float(self.curve[epoch]))
-        return EpochOutcome(len(self.seen), 0.0, 0.5, NO_ARRAY, NO_ARRAY, np.zeros(0, dtype=np.bool_))
+        num = len(self.seen)
+        return EpochOutcome(num, 0.0, num / 10, NO_ARRAY, NO_ARRAY, np.zeros(0, dtype=np.bool_))
 
     def evaluate(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         gap = abs(sum(self.seen) / len(self.seen) - 0.7)
@@ -165,6 +166,8 @@ def test_schedule_search__records_every_epoch_with_its_number_and_keep_rate() ->
     curve = CONFIG.coteaching_curve(0.2, np.linspace(0, 10, 6, endpoint=False))
     assert [one.metrics["keep_rate"] for one in records[2:6]] == pytest.approx(curve[2:])
     assert [one.losses["train_loss"] for one in records[:6]] == [1, 2, 3, 4, 5, 6]
+    accuracies = [one.metrics["train_accuracy"] for one in records[:6]]
+    assert accuracies == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
     assert [("validation_accuracy" in one.metrics) for one in records[:6]] == [False] * 3 + [True] * 3
 
 

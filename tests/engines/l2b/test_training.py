@@ -19,9 +19,9 @@ from engines.contract import EngineInputError, EpochRecord, EvaluationSet, Train
 from engines.l2b import weighing
 from engines.l2b.config import l2b_learning_rate
 from engines.l2b.signals import residual_alpha
-from engines.l2b.step import meta_forward
+from engines.l2b.step import MetaForward, meta_forward
 from engines.l2b.training import SPEC, L2BConfig, train, train_one
-from engines.meta.directional import one_hot
+from engines.meta.directional import MetaGradient, one_hot
 from engines.networks.small import build_network
 from engines.shared.rows import open_rows
 from engines.shared.run import Run
@@ -59,6 +59,16 @@ class Linear(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         return x.flatten(1), self.head(x.flatten(1))
+
+
+def test_weigh__signed_alpha_is_the_derivative_along_v_of_length_one() -> None:
+    run = Run("l2b", digits(20)[0], TINY, device="cpu")
+    direction = torch.tensor([0.03, 0.04])
+    meta = MetaGradient({"weight": direction}, direction.norm(), torch.tensor(1.0), torch.zeros(2, 10))
+    one_of_ten = torch.eye(10)[:3]
+    found = MetaForward(one_of_ten, one_of_ten, torch.tensor([0.01, -0.02, 0.0]), torch.zeros(3), meta)
+    _, signed = weighing.Weigher(run, TINY, "none").weigh(found, torch.ones(3, dtype=torch.bool), 0.1)
+    torch.testing.assert_close(signed, torch.tensor([0.2, -0.4, 0.0]))
 
 
 def test_meta_forward__logistic_regression_tells_flipped_from_right() -> None:

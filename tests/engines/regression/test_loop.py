@@ -212,12 +212,14 @@ def test_train_numbers__a_number_does_not_decide_what_is_predicted_for_it() -> N
 def test_together__each_sample_keeps_its_own_mean_over_the_views() -> None:
     def said(*points: float) -> loop.Said:
         one = torch.tensor(points)[:, None]
-        return loop.Said(one[:, 0], torch.zeros_like(one), one[..., None], torch.ones_like(one[..., None]))
+        mixture = torch.zeros_like(one), one[..., None], torch.ones_like(one[..., None])
+        return loop.Said(one[:, 0], *mixture, rho=one / 100)
 
     both = loop.together([said(1.0, 10.0), said(3.0, 30.0)])
     torch.testing.assert_close(both.point, torch.tensor([2.0, 20.0]))
     torch.testing.assert_close(both.means[..., 0], torch.tensor([[1.0, 3.0], [10.0, 30.0]]))
     torch.testing.assert_close(both.log_pi.exp(), torch.full((2, 2), 0.5))
+    torch.testing.assert_close(both.rho, torch.tensor([[0.01, 0.03], [0.1, 0.3]]))
 
 
 def test_tail__is_that_of_the_mixture() -> None:

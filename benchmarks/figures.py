@@ -201,7 +201,7 @@ PARTS = {
         measures=SCREENS,
     ),
     "review_keys": _page("review_keys", SCREENS),
-    "truth": Part(("truth.json",), ("qa.truth --seeds 60",), kept=(ROOT / "build" / "truth.jsonl",)),
+    "truth": Part(("truth.json",), ("qa.truth --seeds 200",), kept=(ROOT / "build" / "truth.jsonl",)),
     "faults": Part(
         ("faults.json", "faults.md"),
         ("qa.faults.campaign --minutes 30 --seed 20261129",),
@@ -209,7 +209,7 @@ PARTS = {
     ),
     "mutation": Part(
         ("mutation.json", "mutation.md"),
-        ("qa.mutation --sample 80", "qa.mutation --again"),
+        ("qa.mutation --sample 160", "qa.mutation --again"),
         measures=ENGINES_ALONE,
     ),
     "gpu": Part(("gpu.json", "gpu.md"), (), "a GPU: `benchmarks.gpu_epoch` and what its page names"),

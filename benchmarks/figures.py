@@ -204,12 +204,12 @@ PARTS = {
     "truth": Part(("truth.json",), ("qa.truth --seeds 200",), kept=(ROOT / "build" / "truth.jsonl",)),
     "faults": Part(
         ("faults.json", "faults.md"),
-        ("qa.faults.campaign --minutes 30 --seed 20261129",),
+        ("qa.faults.campaign --minutes 30 --seed 20261130",),
         kept=(ROOT / "build" / "faults.jsonl",),
     ),
     "mutation": Part(
         ("mutation.json", "mutation.md"),
-        ("qa.mutation --sample 160", "qa.mutation --again"),
+        ("qa.mutation --sample 300", "qa.mutation --again"),
         measures=ENGINES_ALONE,
     ),
     "gpu": Part(("gpu.json", "gpu.md"), (), "a GPU: `benchmarks.gpu_epoch` and what its page names"),

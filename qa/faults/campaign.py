@@ -53,6 +53,7 @@ from qa.faults.trial import (
     AT_END,
     NUM,
     ROOT,
+    SAID,
     FaultError,
     Trial,
     changed_bytes,
@@ -440,7 +441,7 @@ def bad_cell(luck: random.Random, place: Path) -> None:
     for arguments in (["suspects", "first"], ["export", "first", "--out", "/dev/full"]):
         command(*arguments)
     if command("status") or command("remove", "first", "--yes"):
-        raise FaultError("traceback", f"status or remove with {table}.{column} = {value!r}")
+        raise FaultError("traceback", f"{table}.{column} = {value!r}: {SAID[-1].strip()}")
 
 
 def swapped(luck: random.Random, place: Path) -> None:

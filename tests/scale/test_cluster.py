@@ -118,6 +118,7 @@ def remove_at_once(cluster: Any, machine: Any) -> None:
     """Take a machine from the cluster, and end what it does: Ray's own processes notice within a second."""
     raylet = machine.all_processes["raylet"][0].process
     at_work = psutil.Process(raylet.pid).children(recursive=True)
+    assert any("_work" in word for one in at_work for word in one.cmdline())  # a task
     cluster.remove_node(machine, allow_graceful=False)
     for one in at_work:
         with suppress(psutil.NoSuchProcess):
